@@ -8,11 +8,12 @@
     cluster_line.py   arguments of cluster         moving/      import from other databases
     mcp_line.py       arguments of mcp             mcp_serving.py  mcp
     doctor_line.py    arguments of doctor          doctor/      doctor
+    sql_line.py       arguments of sql
 
 `bench` is in `qserver.benchmarks`.
 
-Exit codes: 0 for success, 1 for a command that failed, 2 (argparse's own) for an invalid command
-line.
+Exit codes: 0 for success, 1 for a command that failed (`sql` has psql's), 2 (argparse's own) for an
+invalid command line.
 """
 
 from __future__ import annotations

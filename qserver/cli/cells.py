@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,7 +23,10 @@ from qserver.values.text_output import text_of_double, text_of_real
 Writer = Callable[[Any], str]
 
 _NUMBERS: Final = frozenset(
-    {"smallint", "integer", "bigint", "real", "double precision", "numeric", "oid"}
+    {
+        *("smallint", "integer", "bigint", "real", "double precision", "numeric"),
+        *("oid", "xid", "xid8", "cid", "money"),
+    }
 )
 # Control characters except the line feed, line and paragraph separators, direction changes.
 _HARMFUL: Final = re.compile(
@@ -62,6 +66,10 @@ def _plain(value: Any) -> str:
 
 def as_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _jsonb(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _boolean(value: Any) -> str:
@@ -121,5 +129,5 @@ _WRITERS: Final[dict[str, Writer]] = {
     "timestamptz": _timestamp_with_zone,
     "timestamp with time zone": _timestamp_with_zone,
     "json": as_json,
-    "jsonb": as_json,
+    "jsonb": _jsonb,
 }

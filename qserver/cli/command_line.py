@@ -14,10 +14,10 @@ from qserver import __version__
 from qserver.cli.cluster_line import CLUSTER, cluster
 from qserver.cli.doctor_line import DOCTOR, doctor
 from qserver.cli.mcp_line import MCP, mcp
+from qserver.cli.sql_line import SQL, sql
 from qserver.config import SETTINGS
 
 URL_DEFAULT: Final = "http://127.0.0.1:8000"
-FORMATS: Final = ("aligned", "csv", "json", "ndjson")
 FILE_FORMATS: Final = ("sql", "ndjson")
 WORKLOADS: Final = (
     *("point", "insert", "once", "update", "live", "feed"),
@@ -50,18 +50,6 @@ examples:
   qserver serve
   qserver serve --port 8080 --data /var/lib/qserver
   QSERVER_API_KEY=svc_k_… qserver serve --host 0.0.0.0
-"""
-_SQL = """\
-examples:
-  qserver sql                              a shell; \\? in it shows its commands
-  qserver sql -c 'SELECT 1; SELECT 2'      run statements, print results
-  qserver sql -f dump.sql --database shop  run a file of any size
-  echo 'SELECT 1' | qserver sql            run what comes in
-  qserver sql --format csv -c 'SELECT * FROM users' > users.csv
-
-A file stops at the first error, which names its line, unless --keep-going is given. The statements
-between BEGIN and COMMIT are sent as one transaction; at the prompt they run as they are typed, in
-an open transaction.
 """
 _KEY = """\
 examples:
@@ -193,7 +181,9 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"qserver {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     _serve(_command(commands, "serve", "serve databases over HTTP", _SERVE))
-    _sql(_command(commands, "sql", "a shell, and statements from files", _SQL))
+    shell = _command(commands, "sql", "a shell, and statements from files", SQL)
+    sql(shell)
+    _connection(shell)
     _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
     _database(_command(commands, "database", "create, branch, list, delete, restore", _DATABASE))
     summary = "list organizations, and change their tiers and limits"
@@ -240,24 +230,6 @@ def _serve(parser: argparse.ArgumentParser) -> None:
                 metavar="VALUE",
                 help=f"{setting.meaning} [{setting.name}{shown}]".replace("%", "%%"),
             )
-
-
-def _sql(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-c", dest="statements", metavar="SQL", action="append", help="run this")
-    parser.add_argument(
-        "-f", dest="files", metavar="FILE", type=Path, action="append", help="run this file"
-    )
-    parser.add_argument("--database", metavar="NAME", help="database to use (else the key's own)")
-    parser.add_argument(
-        "--format", choices=FORMATS, default="aligned", help="how results look (default aligned)"
-    )
-    parser.add_argument(
-        "--as-of", metavar="VERSION|TIME", help="read the database as it was; writes are refused"
-    )
-    parser.add_argument(
-        "--keep-going", action="store_true", help="run the rest of a file after an error"
-    )
-    _connection(parser)
 
 
 def _key(parser: argparse.ArgumentParser) -> None:

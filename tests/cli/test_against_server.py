@@ -94,7 +94,7 @@ def test_commands_make_use_and_delete_a_database(
     assert main(["sql", "--database", "shop", "-c", query, "-c", "\\d orders"]) == 0
     printed = capsys.readouterr().out
     assert "     1 | t\n(1 row)" in printed
-    assert "(owner) references users (id)" in printed
+    assert "(owner) REFERENCES users(id)" in printed
     assert main(["database", "delete", "shop", "--yes"]) == 0
     assert main(["sql", "--database", "shop", "-c", "SELECT 1"]) == 1
 
@@ -175,7 +175,7 @@ def test_a_read_only_transaction_refuses_to_write_at_the_prompt_and_in_a_script(
 ) -> None:
     script = tmp_path / "script.sql"
     script.write_text("BEGIN READ ONLY;\nSELECT 41 + 1;\nCREATE TABLE never (id int);\nCOMMIT;\n")
-    assert main(["sql", "-f", str(script)]) == 1
+    assert main(["sql", "-f", str(script)]) == 3
     printed, said = capsys.readouterr()
     assert "42" in printed and f"{script}:3: ERROR 25006" in said
     printed_at_prompt: list[str] = []
@@ -208,18 +208,18 @@ def test_the_shell_reads_older_versions(
             run_text(shell, text)
             return "".join(printed)
 
-        assert f"version {first}" in typed(f"\\as_of {first}")
+        assert f"version {first}" in typed(f"\\asof {first}")
         assert "(1 row)" in typed("TABLE aged;")
         assert "25006" in typed("INSERT INTO aged VALUES (3);")
         assert "(1 row)" in typed("BEGIN; TABLE aged; COMMIT;")
-        assert "transaction is open" in typed("BEGIN; \\as_of now")
+        assert "transaction is open" in typed("BEGIN; \\asof now")
         typed("ROLLBACK;")
         typed(f"\\copy aged to '{tmp_path / 'aged.csv'}'")
         assert (tmp_path / "aged.csv").read_text() == "n\n1\n"
         assert "only be read" in typed(f"\\copy aged from '{tmp_path / 'aged.csv'}'")
-        assert "follows what is committed" in typed("\\watch TABLE aged")
-        assert "ERROR" in typed("\\as_of 999999999") and shell.as_of == first
-        assert "newest" in typed("\\as_of now")
+        assert "follows what is committed" in typed("\\live TABLE aged")
+        assert "ERROR" in typed("\\asof 999999999") and shell.as_of == first
+        assert "newest" in typed("\\asof now")
         assert "(2 rows)" in typed("TABLE aged;")
         assert main(["sql", "--as-of", str(first), "--format", "csv", "-c", "TABLE aged"]) == 0
         assert capsys.readouterr().out == "n\n1\n"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.cli.cells import harmless, writer_of
-from qserver.cli.layouts import LAYOUTS, Aligned, Expanded, Layout, table, width
+from qserver.cli.layouts import LAYOUTS, Aligned, Expanded, Layout, Printing, table, width
 
 cells = st.none() | st.integers(-(10**9), 10**9) | st.text(max_size=12)
 tables = st.integers(1, 4).flatmap(
@@ -23,9 +23,11 @@ tables = st.integers(1, 4).flatmap(
 )
 
 
-def printed(layout_class: Any, columns: list[str], types: list[str], *batches: Any) -> str:
+def printed(
+    layout_class: Any, columns: list[str], types: list[str], *batches: Any, null: str = "NULL"
+) -> str:
     text: list[str] = []
-    layout: Layout = layout_class(text.append)
+    layout: Layout = layout_class(text.append, Printing(null=null))
     layout.begin(columns, types)
     for batch in batches:
         layout.rows(batch)
@@ -65,19 +67,19 @@ def test_it_looks_like_psql() -> None:
     rows = [(1, "Ada", True), (20, None, False), (None, "two\nlines", None)]
     text = printed(Aligned, ["id", "name", "ok"], ["integer", "text", "boolean"], rows)
     assert text == (
-        "  id  | name  |  ok\n"
+        "  id  | name  |  ok  \n"
         "------+-------+------\n"
         "    1 | Ada   | t\n"
         "   20 | NULL  | f\n"
         " NULL | two  +| NULL\n"
-        "      | lines |\n"
-        "(3 rows)\n"
+        "      | lines | \n"
+        "(3 rows)\n\n"
     )
 
 
 def test_one_row_is_counted_as_one_and_none_as_rows() -> None:
-    assert printed(Aligned, ["a"], ["text"], [("x",)]).endswith("(1 row)\n")
-    assert printed(Aligned, ["a"], ["text"]) == " a\n---\n(0 rows)\n"
+    assert printed(Aligned, ["a"], ["text"], [("x",)]).endswith("(1 row)\n\n")
+    assert printed(Aligned, ["a"], ["text"]) == " a \n---\n(0 rows)\n\n"
 
 
 def test_a_later_batch_may_widen_a_column() -> None:
@@ -93,8 +95,7 @@ def test_wide_characters_take_two_columns() -> None:
 def test_expanded_is_one_line_a_value() -> None:
     text = printed(Expanded, ["id", "name"], ["integer", "text"], [(1, "a\nb")], [(2, None)])
     assert text == (
-        "-[ RECORD 1 ]-\nid   | 1\nname | a\n     | b\n"
-        "-[ RECORD 2 ]-\nid   | 2\nname | NULL\n(2 rows)\n"
+        "-[ RECORD 1 ]\nid   | 1\nname | a+\n     | b\n-[ RECORD 2 ]\nid   | 2\nname | NULL\n\n"
     )
 
 
@@ -109,7 +110,7 @@ def test_csv_json_and_ndjson_keep_every_value(
     assert json.loads(printed(LAYOUTS["json"], columns, types, *batches)) == objects
     lines = printed(LAYOUTS["ndjson"], columns, types, *batches).split("\n")
     assert [json.loads(line) for line in lines if line] == objects
-    text = printed(LAYOUTS["csv"], columns, types, *batches)
+    text = printed(LAYOUTS["csv"], columns, types, *batches, null="")
     head, *read = csv.reader(io.StringIO(text, newline=""))
     assert head == columns
     # A row of one NULL is an empty line, as in PostgreSQL's own CSV.
@@ -119,7 +120,7 @@ def test_csv_json_and_ndjson_keep_every_value(
 
 
 def test_csv_tells_null_from_the_empty_text() -> None:
-    text = printed(LAYOUTS["csv"], ["a", "b", "c"], ["text"] * 3, [(None, "", 'x"y')])
+    text = printed(LAYOUTS["csv"], ["a", "b", "c"], ["text"] * 3, [(None, "", 'x"y')], null="")
     assert text == 'a,b,c\n,"","x""y"\n'
 
 
@@ -136,7 +137,7 @@ def test_csv_tells_null_from_the_empty_text() -> None:
         ("timestamp", "2024-02-29T01:02:03", "2024-02-29 01:02:03"),
         ("timestamptz", "2024-02-29T01:02:03Z", "2024-02-29 01:02:03+00"),
         ("timestamp with time zone", "2024-02-29T01:02:03Z", "2024-02-29 01:02:03+00"),
-        ("jsonb", {"a": [1, None]}, '{"a":[1,null]}'),
+        ("jsonb", {"a": [1, None]}, '{"a": [1, null]}'),
         ("jsonb", "x", '"x"'),
         ("integer[]", [1, None, [2]], "{1,NULL,{2}}"),
         ("text[]", ["a b", "", "null", 'q"', "x"], '{"a b","","null","q\\"",x}'),

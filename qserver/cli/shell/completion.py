@@ -58,10 +58,9 @@ class SqlCompleter(Completer):
         name, blank, argument = line.partition(" ")
         if not blank:
             for each in COMMANDS.values():
-                if each.usage.startswith(name):
-                    text = each.usage.partition(" ")[0]
-                    yield Completion(text, -len(name), display_meta=each.meaning)
-        elif name == "\\d":
+                if each.name.startswith(name):
+                    yield Completion(each.name, -len(name), display_meta=each.meaning)
+        elif name.startswith(("\\d", "\\sv")):
             for table in self._columns:
                 if table.startswith(argument):
                     yield Completion(table, -len(argument), display_meta="table")

@@ -33,11 +33,15 @@ class StatementFailed(Exception):
         return self.statement.line if position is None else self.statement.line_at(position - 1)
 
 
-def told(failure: StatementFailed, source: str | None = None) -> str:
-    """The full message for standard error; `source` is the file, if any."""
+def told(failure: StatementFailed, source: str | None = None, verbosity: str = "default") -> str:
+    """The message for standard error; `source` is the file, if any."""
     error = failure.error
     place = "" if source is None else f"{source}:{failure.line()}: "
+    if verbosity == "sqlstate":
+        return f"{place}ERROR {error.code}\n"
     lines = [f"{place}ERROR {error.code}: {error.message}"]
+    if verbosity == "terse":
+        return f"{harmless(lines[0])}\n"
     if error.position is not None:
         lines += _excerpt(failure.statement.text, error.position - 1)
     elif source is not None:
@@ -45,6 +49,10 @@ def told(failure: StatementFailed, source: str | None = None) -> str:
     lines += [f"ROW {error.row} of the file"] if error.row is not None else []
     lines += [f"DETAIL: {error.detail}"] if error.detail else []
     lines += [f"HINT: {error.hint}"] if error.hint else []
+    if verbosity == "verbose":
+        named = {"TABLE": error.table, "COLUMN": error.column, "CONSTRAINT": error.constraint}
+        lines += [f"{title} NAME: {name}" for title, name in named.items() if name]
+        lines.append(f"CONDITION: {error.name}")
     return "".join(f"{harmless(line)}\n" for line in lines)
 
 

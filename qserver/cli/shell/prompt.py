@@ -24,9 +24,9 @@ from pygments.lexers.sql import PostgresLexer
 
 from qserver import __version__
 from qserver.cli.shell.completion import SqlCompleter
-from qserver.cli.shell.failures import StatementFailed, told
+from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.shell.shell import Shell
-from qserver.cli.splitting import is_whole, split
+from qserver.cli.splitting import is_whole
 from qserver.errors import ProgramLimitExceeded, QserverError
 
 _SPOKEN: Final = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
@@ -41,45 +41,72 @@ def converse(shell: Shell, environ: Mapping[str, str]) -> int:
         completer=names,
         complete_while_typing=False,
         auto_suggest=AutoSuggestFromHistory(),
-        multiline=Condition(_goes_on),
+        multiline=Condition(lambda: _goes_on(shell)),
         prompt_continuation="...> ",
         enable_history_search=False,
     )
     shell.opens_transactions = True
     shell.say(f"qserver {__version__} at {shell.client.url}. \\? for help, \\q to leave.\n")
+    rest = ""
     while not shell.is_over:
         try:
             _learn_names(shell, names)
-            past = "" if shell.as_of is None else f"@{shell.as_of}"
-            text = session.prompt(f"{shell.database}{past}{shell.mark}> ")
+            text = session.prompt(_mark(shell), default=rest)
         except KeyboardInterrupt:
+            rest = ""
             continue
         except EOFError:
             break
-        run_text(shell, _SPOKEN.get(text.strip().rstrip(";").lower(), text))
+        rest = run_text(shell, _SPOKEN.get(text.strip().rstrip(";").lower(), text))
+        while shell.edited is not None:
+            rest = _edited(shell)
     shell.leave()
     return 0
 
 
-def run_text(shell: Shell, text: str) -> None:
-    """Run the typed text; an error or Ctrl-C ends the text, not the shell."""
+def _mark(shell: Shell) -> str:
+    past = "" if shell.as_of is None else f"@{shell.as_of}"
+    skipped = "" if shell.conditions.is_active else " (skipping until \\endif)"
+    return f"{shell.database}{past}{shell.mark}{skipped}> "
+
+
+def run_text(shell: Shell, text: str) -> str:
+    """Run the typed text; return what is left of it, the beginning of a statement.
+
+    An error or Ctrl-C ends the text, not the shell.
+    """
+    splitter = shell.splitter()
     try:
-        for statement in split(text):
+        for statement in splitter.feed(text + "\n"):
             shell.take(statement)
+            if shell.is_over:
+                return ""
     except StatementFailed as failure:
-        shell.say(told(failure))
+        shell.say(shell.failed(failure))
+        return ""
     except ProgramLimitExceeded as error:
         shell.say(f"ERROR {error.code}: {error.message}\n")
+        return ""
     except KeyboardInterrupt:
         shell.say("\nCancelled. If it was a write, it may have been applied or not.\n")
+        return ""
+    return "" if splitter.is_between_statements else splitter.withdraw().strip()
 
 
-def _goes_on() -> bool:
+def _edited(shell: Shell) -> str:
+    """Run what \\e brought back, as far as it is whole; return the rest."""
+    text, shell.edited = shell.edited or "", None
+    if text.strip():
+        shell.say(text if text.endswith("\n") else f"{text}\n")
+    return run_text(shell, text)
+
+
+def _goes_on(shell: Shell) -> bool:
     text = get_app().current_buffer.text
     if text.strip().lower() in _SPOKEN:
         return False
     try:
-        return not is_whole(text)
+        return not is_whole(text, shell.variables.expanded)
     except ProgramLimitExceeded:
         return False
 

@@ -1,8 +1,8 @@
 """Runs statements from files and pipes of any size: reads pieces, runs statements one by one.
 
-A script stops at its first error and names the file, the line and the statement, unless told to
-keep going; it always stops when the server is gone or refuses the key. It reads at most one piece
-ahead, so `generate | qserver sql` runs each statement as soon as it arrives.
+A script stops at its first error and names the file, the line and the statement, unless the
+variable ON_ERROR_STOP is off; it always stops when the server is gone or refuses the key. It reads
+at most one piece ahead, so `generate | qserver sql` runs each statement as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from qserver.cli.shell.failures import StatementFailed, told
+from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.shell.progress import Progress
 from qserver.cli.shell.shell import Shell
-from qserver.cli.splitting import Splitter, Statement
+from qserver.cli.splitting import Statement
 from qserver.client import ConnectionFailed, ConnectionLost
 from qserver.errors import InvalidRequest, QserverError, Unauthorized
 
 PIECE_BYTES: Final = 64 * 1024
-_HOPELESS: Final = (ConnectionFailed, ConnectionLost, Unauthorized)
+LOST: Final = (ConnectionFailed, ConnectionLost)
 
 Read = Callable[[], bytes]
 
@@ -31,6 +31,7 @@ class ScriptFailed(QserverError):
     """The script's fault: one of its statements failed, and the message was printed."""
 
     name = "script_failed"
+    connection_failed = False
 
 
 class Script:
@@ -44,8 +45,9 @@ class Script:
         self._bytes = 0
         self._count = 0
         self.failures = 0
+        self.stopped = self.connection_failed = False
 
-    def run(self, keep_going: bool = False) -> None:
+    def run(self) -> None:
         """Run the script; afterwards `failures` counts the statements that failed."""
         shell = self._shell
         try:
@@ -55,8 +57,15 @@ class Script:
                 try:
                     shell.take(statement)
                 except StatementFailed as failure:
-                    self._tell(told(failure, self._name))
-                    if not keep_going or isinstance(failure.error, _HOPELESS):
+                    if not isinstance(failure.error, ScriptFailed):  # its file has told
+                        self._tell(shell.failed(failure, self._name))
+                    inner = isinstance(failure.error, ScriptFailed) and (
+                        failure.error.connection_failed
+                    )
+                    self.connection_failed = inner or isinstance(failure.error, LOST)
+                    hopeless = self.connection_failed or isinstance(failure.error, Unauthorized)
+                    if hopeless or shell.variables.is_on("ON_ERROR_STOP"):
+                        self.stopped = True
                         return
                 if shell.is_over:
                     return
@@ -65,7 +74,7 @@ class Script:
             self._progress.clear()
 
     def _statements(self) -> Iterator[Statement]:
-        splitter = Splitter()
+        splitter = self._shell.splitter()
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         try:
             while piece := self._read():
@@ -74,15 +83,21 @@ class Script:
             yield from splitter.feed(decoder.decode(b"", final=True))
             yield from splitter.finish()
         except UnicodeDecodeError as error:
+            self.stopped = True
             self._tell(f"{self._name}: this is not UTF-8 text: {error}\n")
         except QserverError as error:
+            self.stopped = True
             self._tell(f"{self._name}: {error.message}. {error.hint or ''}\n")
         except OSError as error:
+            self.stopped = True
             self._tell(f"{self._name}: cannot be read: {error.strerror}\n")
 
     def _expect_no_block(self) -> None:
         block = self._shell.block
+        if self._shell.conditions.is_open:
+            self._tell(f"{self._name}: the end was reached without \\endif\n")
         if block is not None:
+            self.stopped = True
             self._tell(
                 f"{self._name}:{block[0].line}: BEGIN without COMMIT: "
                 f"nothing of the transaction was sent.\n"
@@ -94,27 +109,34 @@ class Script:
         self._shell.say(text)
 
 
-def run_file(shell: Shell, path: Path, keep_going: bool = False) -> None:
+def run_file(shell: Shell, path: Path) -> None:
     """Run a file; raises `ScriptFailed` if a statement failed."""
     try:
         file = path.open("rb", buffering=0)
     except OSError as error:
         raise InvalidRequest(f"cannot read {path}: {error.strerror}") from error
+    kept, shell.file_folder = shell.file_folder, str(path.parent)
     with file:
         size = os.fstat(file.fileno()).st_size
-        _run(shell, str(path), lambda: file.read(PIECE_BYTES), size, keep_going)
+        try:
+            _run(shell, str(path), lambda: file.read(PIECE_BYTES), size)
+        finally:
+            shell.file_folder = kept
 
 
-def run_standard_input(shell: Shell, keep_going: bool = False) -> None:
+def run_standard_input(shell: Shell) -> None:
     source = sys.stdin.fileno()
-    _run(shell, "standard input", lambda: os.read(source, PIECE_BYTES), None, keep_going)
+    _run(shell, "standard input", lambda: os.read(source, PIECE_BYTES), None)
 
 
-def _run(shell: Shell, name: str, read: Read, size: int | None, keep_going: bool) -> None:
+def _run(shell: Shell, name: str, read: Read, size: int | None) -> None:
     progress = Progress(sys.stderr, size)
     script = Script(shell, name, read, progress)
     with shell.in_script(progress.clear):
-        script.run(keep_going)
-    if script.failures:
+        script.run()
+    shell.failures += script.failures
+    if script.stopped:
         counted = "one error" if script.failures == 1 else f"{script.failures} errors"
-        raise ScriptFailed(f"{name}: {counted}")
+        failed = ScriptFailed(f"{name}: {counted}")
+        failed.connection_failed = script.connection_failed
+        raise failed

@@ -23,15 +23,20 @@ was refused (rate limit, no connection) can be sent again, and so can one whose 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, Final, TextIO, TypeVar
+from typing import Any, Final, TypeVar
 
-from qserver.cli.layouts import LAYOUTS, Expanded, Layout, Write
-from qserver.cli.shell.failures import StatementFailed
+from qserver.cli.layouts import Write
+from qserver.cli.shell.arguments import arguments_of
+from qserver.cli.shell.conditions import WORDS, Conditions
+from qserver.cli.shell.failures import StatementFailed, told
+from qserver.cli.shell.output import Output, PagerLeft
+from qserver.cli.shell.printing import Consume, Printer
+from qserver.cli.shell.session_settings import SETTINGS_NOW, SessionSettings, SettingWords
 from qserver.cli.shell.transaction_words import Act, act_of
-from qserver.cli.splitting import Statement
+from qserver.cli.shell.variables import Variables, is_true
+from qserver.cli.splitting import Splitter, Statement
 from qserver.client import Client, Result
 from qserver.errors import (
     Applied,
@@ -46,15 +51,11 @@ from qserver.values.keys import Row
 
 _Answer = TypeVar("_Answer")
 
-BATCH_ROWS: Final = 1000
-BATCH_SECONDS: Final = 0.25
-"""The longest delay before slowly arriving rows are shown."""
-
 IDLE_MS: Final = 600_000
 """How long the server keeps an open transaction while a person thinks."""
 
 WATCH_RETRY_SECONDS: Final = 60.0
-"""How long \\watch waits for a server that is gone; a restart takes less."""
+"""How long \\live waits for a server that is gone; a restart takes less."""
 
 TRANSACTION_GONE: Final = "QS030"
 TRANSACTION_FAILED: Final = "25P02"
@@ -78,15 +79,18 @@ class Shell:
     def __init__(
         self,
         client: Client,
-        run_command: Callable[[Shell, str], None],
+        run_command: Callable[[Shell, Statement], None],
         write: Write,
         say: Write,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.client = client
         self.database = client.database or ""
-        self.layout_name = "aligned"
-        self.is_expanded = False
+        self.output = Output(write)
+        self.printer = Printer(self.output)
+        self.variables = Variables()
+        self.conditions = Conditions()
+        self.settings = SessionSettings()
         self.is_timed = False
         self.is_quiet = False
         """Statements without rows print nothing, as files want."""
@@ -98,22 +102,31 @@ class Shell:
         self.as_of: int | str | None = None
         """The version, or the time, that statements read; None: the newest."""
         self.last_query = ""
-        """The last statement that read, for \\watch."""
+        """The last statement that read, for \\live."""
+        self.last_statement: Statement | None = None
+        """The last statement, which \\g without one runs again."""
+        self.last_failure: StatementFailed | None = None
+        self.file_folder: str | None = None
+        """The folder of the script that runs, for \\ir."""
         self.line = 1
         """The line of the statement that is running."""
+        self.failures = 0
+        """How many statements of scripts have failed."""
+        self.edited: str | None = None
+        """What \\e brought back, to be run or gone on with."""
         self.names_are_stale = True
         self._run_command = run_command
-        self._write = write
         self._say = say
-        self._pause = pause
+        self.pause = pause
         self._before_output: Callable[[], None] = _nothing
         self._scripts = 0
-        self._file: TextIO | None = None
         self._block: list[Statement] | None = None
         self._transaction: str | None = None
         self._has_failed = False
         self._is_in_doubt = False
         """Whether a COMMIT was sent, and no answer came."""
+        self._sets = SettingWords()
+        """The settings that the open transaction has changed."""
 
     @property
     def mark(self) -> str:
@@ -132,24 +145,32 @@ class Shell:
         """The statements since BEGIN, with BEGIN itself; None outside of a block."""
         return self._block
 
+    @property
+    def is_in_script(self) -> bool:
+        return self._scripts > 0
+
+    def splitter(self) -> Splitter:
+        return Splitter(self.variables.expanded, lambda: self.conditions.is_active)
+
     def write(self, text: str) -> None:
-        if self._file is None:
+        if not self.output.is_redirected:
             self._before_output()
-            self._write(text)
-        else:
-            self._file.write(text)
+        self.output.write(text)
 
     def say(self, text: str) -> None:
         """Print a text that is not a result: notes, timings, errors."""
         self._before_output()
         self._say(text)
 
-    def write_to(self, path: Path | None) -> None:
-        """Write results to this file from now on; None: to the terminal again."""
-        file = None if path is None else path.open("w", encoding="utf-8")
-        if self._file is not None:
-            self._file.close()
-        self._file = file
+    def note(self, text: str) -> None:
+        """Say what was done, unless nobody wants to know."""
+        if not self.is_quiet and not self.variables.is_on("QUIET"):
+            self.say(text)
+
+    def failed(self, failure: StatementFailed, source: str | None = None) -> str:
+        """The message of a failure, which \\errverbose can repeat."""
+        self.last_failure = failure
+        return told(failure, source, self.variables["VERBOSITY"])
 
     @contextmanager
     def in_script(self, before_output: Callable[[], None]) -> Iterator[None]:
@@ -161,6 +182,7 @@ class Shell:
                 "a transaction is open", hint="End it with COMMIT or ROLLBACK first."
             )
         kept = self.is_quiet, self.is_patient, self.opens_transactions, self._before_output
+        conditions, self.conditions = self.conditions, Conditions()
         self.is_quiet, self.is_patient, self.opens_transactions = True, True, False
         self._before_output = before_output
         self._scripts += 1
@@ -171,23 +193,64 @@ class Shell:
             with suppress(QserverError):  # the server ends it when it has been idle
                 self.leave_transaction()
             self._scripts -= 1
+            self.conditions = conditions
             self.is_quiet, self.is_patient, self.opens_transactions, self._before_output = kept
 
     def take(self, statement: Statement) -> None:
         """Run one statement or command; raises `StatementFailed` with the statement and error."""
-        started = time.perf_counter()
         self.line = statement.first_line
         try:
-            if statement.is_command:
-                self._run_command(self, statement.text)
-                return
-            self._take_statement(statement)
+            if not statement.is_command:
+                self.run(statement)
+            elif (word := statement.text.split(maxsplit=1)[0]) in WORDS:
+                self.conditions.take(word, lambda: self._holds(statement.text))
+            elif self.conditions.is_active:
+                self._run_command(self, statement)
         except QserverError as error:
             raise StatementFailed(statement, error) from error
+
+    def _holds(self, command: str) -> bool:
+        name, _, condition = command.partition(" ")
+        words = arguments_of(condition, self.variables)
+        return is_true(" ".join(words), f"{name} expression")
+
+    def run(self, statement: Statement, consume: Consume | None = None) -> None:
+        """Run a statement of SQL, and print its result or give it to `consume`."""
+        if consume is not None and self._block is not None:
+            raise InvalidRequest(
+                "the statements of a block are sent at COMMIT, and have no result yet",
+                hint="\\set BLOCKS off lets BEGIN open a transaction in a script, too.",
+            )
+        started = time.perf_counter()
+        self.last_statement = statement
+        if self.variables["ECHO"] == "queries":
+            self.write(f"{statement.text};\n")
+        try:
+            self._take_statement(statement, consume or self._print)
+        except QserverError as error:
+            self._tell_failed(statement, error)
+            raise
+        except StatementFailed as failure:
+            self._tell_failed(failure.statement, failure.error)
+            raise
+        except PagerLeft:
+            pass
+        self.variables.tell(ERROR="false", SQLSTATE="00000")
         if self.is_timed:
             self.say(f"Time: {(time.perf_counter() - started) * 1000:.3f} ms\n")
 
-    def _take_statement(self, statement: Statement) -> None:
+    def _tell_failed(self, statement: Statement, error: QserverError) -> None:
+        self.variables.tell(
+            ERROR="true",
+            SQLSTATE=error.code,
+            ROW_COUNT=0,
+            LAST_ERROR_SQLSTATE=error.code,
+            LAST_ERROR_MESSAGE=error.message,
+        )
+        if self.variables["ECHO"] == "errors":
+            self.say(f"STATEMENT:  {statement.text};\n")
+
+    def _take_statement(self, statement: Statement, consume: Consume) -> None:
         act = act_of(statement)
         if act is Act.COMMIT:
             self._commit()
@@ -198,7 +261,7 @@ class Shell:
         elif self._block is not None:
             self._collect(statement, self._block)
         else:
-            self._run(statement)
+            self._run(statement, consume)
 
     # --- a transaction ---------------------------------------------------------------------------
 
@@ -208,14 +271,19 @@ class Shell:
                 "a transaction is open already",
                 hint="End it with COMMIT or ROLLBACK; blocks do not nest.",
             )
-        if self.opens_transactions or read_only:
-            options = {"as_of": self.as_of, "read_only": read_only or None, "idle_ms": IDLE_MS}
+        if self.opens_transactions or read_only or not self.variables.is_on("BLOCKS"):
+            options = {
+                "as_of": self.as_of,
+                "read_only": read_only or None,
+                "idle_ms": IDLE_MS,
+                "settings": self.settings.values or None,
+            }
             opened = self.patiently(lambda: self.client.open_transaction(**options))
             self._transaction, self._has_failed = opened["id"], False
-            self._note("BEGIN\n")
+            self.note("BEGIN\n")
             return
         self._block = [statement]
-        self._note("BEGIN: what follows is sent together at COMMIT.\n")
+        self.note("BEGIN: what follows is sent together at COMMIT.\n")
 
     def _collect(self, statement: Statement, block: list[Statement]) -> None:
         # One too many is enough for COMMIT to refuse the block; a statement of it never runs alone.
@@ -231,6 +299,7 @@ class Shell:
             self.say("There is no transaction to commit.\n")
 
     def _commit_open(self, transaction: str) -> None:
+        kept = self._settings_of(transaction)
         try:
             self.patiently(lambda: self.client.commit_transaction(transaction))
         except KeyboardInterrupt:
@@ -246,7 +315,15 @@ class Shell:
                 self._tell_gone(error)
             raise
         self._forget_transaction()
-        self._note("COMMIT\n")
+        self.settings = kept
+        self.note("COMMIT\n")
+
+    def _settings_of(self, transaction: str) -> SessionSettings:
+        """What the transaction has set, which holds after it."""
+        if self._sets.is_empty or self._is_in_doubt or self._has_failed:
+            return self.settings
+        found = self.patiently(lambda: self.client.query(SETTINGS_NOW, transaction=transaction))
+        return self._sets.merged(self.settings, found.rows)
 
     def _send_block(self, statements: list[Statement]) -> None:
         self._block = None
@@ -258,28 +335,33 @@ class Shell:
             )
         if statements:
             self._send(statements)
-        self._note("COMMIT\n")
+        self.note("COMMIT\n")
 
     def _send(self, statements: list[Statement]) -> None:
         texts = [each.text for each in statements]
-        options = {} if self.as_of is None else {"as_of": self.as_of}
+        sets = SettingWords.of(statements)
+        if not sets.is_empty:
+            texts.append(SETTINGS_NOW)
+        options = self._options
         try:
             done = self.patiently(lambda: self.client.transaction(texts, **options))
         except QserverError as error:
             if error.statement is not None and error.statement < len(statements):
                 raise StatementFailed(statements[error.statement], error) from error
             raise
-        for statement, result in zip(statements, done.results, strict=True):
-            self._print(statement, result)
+        for statement, result in zip(statements, done.results, strict=False):
+            self._show(statement, result, self._print)
+        if not sets.is_empty:
+            self.settings = sets.merged(self.settings, done.results[-1].rows)
 
     def _roll_back(self) -> None:
         if self._transaction is not None:
             self._check_no_doubt()
             self.leave_transaction()
-            self._note("ROLLBACK\n")
+            self.note("ROLLBACK\n")
         elif self._block is not None:
             self._block = None
-            self._note("ROLLBACK: nothing of it was sent.\n")
+            self.note("ROLLBACK: nothing of it was sent.\n")
         else:
             self.say("There is no transaction to roll back.\n")
 
@@ -297,6 +379,7 @@ class Shell:
 
     def _forget_transaction(self) -> None:
         self._transaction, self._has_failed, self._is_in_doubt = None, False, False
+        self._sets = SettingWords()
 
     def leave_transaction(self) -> None:
         """Roll back the open transaction, if there is one; it may be gone already."""
@@ -318,10 +401,10 @@ class Shell:
 
     # --- one statement ---------------------------------------------------------------------------
 
-    def _run(self, statement: Statement) -> None:
+    def _run(self, statement: Statement, consume: Consume) -> None:
         self._check_no_doubt()
         try:
-            self._run_one(statement)
+            self._run_one(statement, consume)
         except QserverError as error:
             if error.code == TRANSACTION_GONE:
                 self._tell_gone(error)
@@ -334,16 +417,25 @@ class Shell:
     def _options(self) -> dict[str, Any]:
         if self._transaction is not None:
             return {"transaction": self._transaction}
-        return {} if self.as_of is None else {"as_of": self.as_of}
+        options: dict[str, Any] = {} if self.as_of is None else {"as_of": self.as_of}
+        return options | ({"settings": self.settings.values} if self.settings.values else {})
 
-    def _run_one(self, statement: Statement) -> None:
+    def _run_one(self, statement: Statement, consume: Consume) -> None:
         words = statement.words(1)
-        if not words or words[0] in _READS:
+        sets = SettingWords.of([statement])
+        if not sets.is_empty and self._transaction is None:
+            self._send([statement])
+        elif not words or words[0] in _READS:
             self.last_query = statement.text
-            self.patiently(lambda: self._stream(statement))
+            self.patiently(lambda: self._stream(statement, consume))
         else:
             result = self.patiently(lambda: self.client.query(statement.text, **self._options))
-            self._print(statement, result)
+            self._sets = self._sets.with_more(sets)
+            self._show(statement, result, consume)
+
+    def query(self, sql: str, params: list[Any] | None = None) -> Result:
+        """Run a query of the shell's own, where the person's would run."""
+        return self.patiently(lambda: self.client.query(sql, params, **self._options))
 
     def patiently(self, call: Callable[[], _Answer]) -> _Answer:
         """Make a call; in a script, again when the server's rate limit allows it."""
@@ -356,94 +448,117 @@ class Shell:
                     raise
                 seconds = vars(error).get("retry_after_seconds", 1)
                 self.say(f"The server asks to wait {seconds} s (rate limit).\n")
-                self._pause(float(seconds))
+                self.pause(float(seconds))
 
-    def _stream(self, statement: Statement) -> None:
+    def _stream(self, statement: Statement, consume: Consume) -> None:
         with self.client.stream(statement.text, **self._options) as rows:
             if not rows.columns:
-                for _ in rows:
-                    raise AssertionError("rows without columns")
-                self._tag(statement, rows.affected_rows)
+                empty = list(rows)
+                if not empty:
+                    self._tag(statement, rows.affected_rows)
+                    return
+                consume((), (), [empty])
                 return
-            layout = self._layout()
-            layout.begin(rows.columns, rows.types)
-            count = 0
-            for batch in _gathered(rows.batches()):
-                layout.rows(batch)
-                count += len(batch)
-            layout.end(count)
-        self._finish_result()
+            counted = Counted(rows.batches())
+            consume(rows.columns, rows.types, counted)
+        self.variables.tell(ROW_COUNT=counted.rows)
 
     def watch(self, sql: str) -> None:
         """Print a live query: its rows, then whatever changes, until it fails."""
         if self.in_transaction or self.as_of is not None:
             raise InvalidRequest(
                 "a live query follows what is committed",
-                hint="End the transaction first." if self.in_transaction else "\\as_of now, first.",
+                hint="End the transaction first." if self.in_transaction else "\\asof now, first.",
             )
         with self.client.live(sql, retry_seconds=WATCH_RETRY_SECONDS) as query:
-            self._print_rows(query.columns, query.types, query.rows)
+            self._print(query.columns, query.types, [query.rows])
             for version, deleted, inserted in query:
                 self.say(f"Version {version}:\n")
                 rows = [("delete", *row) for row in deleted] + [
                     ("insert", *row) for row in inserted
                 ]
-                self._print_rows(("op", *query.columns), ("text", *query.types), rows)
+                self._print(("op", *query.columns), ("text", *query.types), [rows])
 
-    def _print_rows(
-        self, columns: tuple[str, ...], types: tuple[str, ...], rows: list[Row]
+    def described(self, statement: Statement) -> tuple[Sequence[str], Sequence[str]]:
+        """The columns of a statement's result, and their types; it changes nothing."""
+        words = statement.words(1)
+        if words and words[0] not in _READS:
+            found = self.client.query(statement.text, **self._options, dry_run=True)
+            return found.columns, found.types
+        with self.client.stream(statement.text, **self._options) as rows:
+            return rows.columns, rows.types
+
+    def print_table(
+        self,
+        columns: Sequence[str],
+        types: Sequence[str],
+        rows: list[Row],
+        title: str | None = None,
+        footers: tuple[str, ...] | None = None,
+        expands: bool = True,
     ) -> None:
-        layout = self._layout()
-        layout.begin(columns, types)
-        layout.rows(rows)
-        layout.end(len(rows))
-        self._finish_result()
+        """Print a table of the shell's own; `footers` instead of the number of rows."""
+        if not self.output.is_redirected:
+            self._before_output()
+        self.printer.print(columns, types, [rows], title, footers, expands)
 
-    def _print(self, statement: Statement, result: Result) -> None:
-        if result.columns:
-            self._print_rows(result.columns, result.types, result.rows)
+    def use_database(self, name: str) -> None:
+        """Use another database; if it is not there, the one before stays."""
+        before, self.client.database = self.client.database, name
+        try:
+            self.learn_database()
+        except BaseException:
+            self.client.database = before
+            raise
+        self.names_are_stale = True
+        self.as_of = None  # versions are those of one database
+
+    def learn_database(self) -> None:
+        self.database = self.client.tables()["database"]
+        self.variables.tell(DBNAME=self.database)
+
+    def _print(
+        self, columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]
+    ) -> None:
+        if not self.output.is_redirected:
+            self._before_output()
+        self.printer.print(columns, types, batches)
+
+    def _show(self, statement: Statement, result: Result, consume: Consume) -> None:
+        self.variables.tell(ROW_COUNT=len(result.rows) or result.affected_rows)
+        if result.columns or result.rows:
+            consume(result.columns, result.types, [result.rows])
         else:
             self._tag(statement, result.affected_rows)
 
-    def _layout(self) -> Layout:
-        if self.is_expanded and self.layout_name == "aligned":
-            return Expanded(self.write)
-        return LAYOUTS[self.layout_name](self.write)
-
-    def _finish_result(self) -> None:
-        if self.layout_name == "aligned":
-            self.write("\n")
-
     def _tag(self, statement: Statement, affected_rows: int) -> None:
-        """`INSERT 3`, `CREATE TABLE`: printed as a note, so that output files hold only rows."""
+        """`INSERT 0 3`, `CREATE TABLE`: a note, so that output files hold only rows."""
         words = statement.words(8)
         first = words[0] if words else ""
+        self.variables.tell(ROW_COUNT=affected_rows)
         if first in _TAGGED:
-            self._note(f"{first.upper()} {affected_rows}\n")
+            oid = "0 " if first == "insert" else ""
+            self.note(f"{first.upper()} {oid}{affected_rows}\n")
         elif first in _DEFINES:
             self.names_are_stale = True
             kind = next((each for each in words[1:] if each not in _BESIDES), "")
-            self._note(f"{first} {kind}".upper().rstrip() + "\n")
+            self.note(f"{first} {kind}".upper().rstrip() + "\n")
         else:
-            self._note(f"{first.upper()}\n")
-
-    def _note(self, text: str) -> None:
-        if not self.is_quiet:
-            self.say(text)
+            self.note(f"{first.upper()}\n")
 
 
 def _nothing() -> None:
     """The default `before_output`: no bar to clear."""
 
 
-def _gathered(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
-    """Merge batches into larger ones: many rows, or those of a quarter of a second."""
-    gathered: list[Row] = []
-    since = time.monotonic()
-    for batch in batches:
-        gathered += batch
-        if len(gathered) >= BATCH_ROWS or time.monotonic() - since > BATCH_SECONDS:
-            yield gathered
-            gathered, since = [], time.monotonic()
-    if gathered:
-        yield gathered
+class Counted:
+    """Batches of rows, and how many there were."""
+
+    def __init__(self, batches: Iterable[list[Row]]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        for batch in self._batches:
+            self.rows += len(batch)
+            yield batch

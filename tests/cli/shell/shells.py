@@ -96,4 +96,4 @@ def talk(server: FakeServer) -> Iterator[Talk]:
     with Client(server.url, KEY) as client:
         shell = Shell(client, run_command, written.append, said.append, pauses.append)
         yield Talk(shell, written, said, pauses)
-        shell.write_to(None)
+        shell.output.redirect(None)

@@ -37,7 +37,7 @@ def test_a_file_is_run_statement_by_statement(
     assert main(["sql", "-f", path]) == 0
     assert server.statements() == ["-- a file\nINSERT 1", "SELECT ';'", "DELETE 2"]
     printed = capsys.readouterr()
-    assert printed.out == " n\n---\n 1\n(1 row)\n\n"
+    assert printed.out == " n \n---\n 1\n(1 row)\n\n"
     assert printed.err == ""
 
 
@@ -47,7 +47,7 @@ def test_a_file_stops_at_its_first_error_with_file_and_line(
     server.answer("INSERT\n  two", error("42601", "syntax_error", "no", position=10))
     server.answer("three", error("42601", "syntax_error", "bad"))
     path = file_with(tmp_path, "one;\nINSERT\n  two;\nthree;\nfour;")
-    assert main(["sql", "-f", path]) == 1
+    assert main(["sql", "-f", path]) == 3
     assert server.statements() == ["one", "INSERT\n  two"]
     said = capsys.readouterr().err
     assert said == f"{path}:3: ERROR 42601: no\nLINE 2:   two\n          ^\n"
@@ -60,7 +60,7 @@ def test_keep_going_stops_when_the_key_is_refused(
     server: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = file_with(tmp_path, "one; two; three;")
-    assert main(["sql", "--key", "svc_k_wrong", "-f", path, "--keep-going"]) == 1
+    assert main(["sql", "--key", "svc_k_wrong", "-f", path, "--keep-going"]) == 3
     assert capsys.readouterr().err.count("ERROR QS002") == 1
 
 
@@ -90,7 +90,7 @@ def test_a_failed_block_names_the_line_of_its_statement(
     failed = error("23505", "unique_violation", "duplicate", statement=1, detail="Key (1).")
     server.route("POST", "/v1/transaction", failed)
     path = file_with(tmp_path, "BEGIN;\none;\ntwo;\nCOMMIT;\nthree;")
-    assert main(["sql", "-f", path]) == 1
+    assert main(["sql", "-f", path]) == 3
     said = capsys.readouterr().err
     assert said == f"{path}:3: ERROR 23505: duplicate\n  two\nDETAIL: Key (1).\n"
     assert server.statements() == []
@@ -100,7 +100,7 @@ def test_a_block_without_an_end_is_an_error_and_nothing_is_sent(
     server: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = file_with(tmp_path, "\nBEGIN;\none;\n")
-    assert main(["sql", "-f", path]) == 1
+    assert main(["sql", "-f", path]) == 3
     assert f"{path}:2: BEGIN without COMMIT" in capsys.readouterr().err
     assert main(["sql", "-c", "BEGIN; one"]) == 1
     assert server.requests == []
@@ -111,7 +111,7 @@ def test_a_file_that_is_not_text_is_refused(
 ) -> None:
     path = tmp_path / "a.sql"
     path.write_bytes(b"one; \xff\xfe; two;")
-    assert main(["sql", "-f", str(path)]) == 1
+    assert main(["sql", "-f", str(path)]) == 3
     assert "not UTF-8" in capsys.readouterr().err
 
 
@@ -123,7 +123,7 @@ def test_files_may_include_files_but_not_for_ever(
     assert main(["sql", "-f", outer]) == 0
     assert server.statements() == ["before", "inner", "after"]
     endless = file_with(tmp_path, f"\\i {tmp_path}/endless.sql\n", "endless.sql")
-    assert main(["sql", "-f", endless]) == 1
+    assert main(["sql", "-f", endless]) == 3
     assert f"more than {SCRIPT_DEPTH_MAX} deep" in capsys.readouterr().err
 
 

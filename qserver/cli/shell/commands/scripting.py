@@ -1,0 +1,75 @@
+"""Commands for scripts: variables, conditions and texts."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from qserver.cli.shell.commands.call import Call, Command
+from qserver.errors import InvalidRequest
+
+
+def _set(call: Call) -> None:
+    words = call.words()
+    if words:
+        call.shell.variables.assign(words[0], "".join(words[1:]))
+        return
+    lines = (
+        f"{name} = '" + value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'\n"
+        for name, value in call.shell.variables
+    )
+    call.shell.write("".join(lines))
+
+
+def _unset(call: Call) -> None:
+    call.shell.variables.unset(call.needed("the name of a variable"))
+
+
+def _text_of(call: Call) -> str:
+    words = call.words()
+    end = "\n"
+    if words[:1] == ["-n"]:
+        words, end = words[1:], ""
+    return " ".join(words) + end
+
+
+def _echo(call: Call) -> None:
+    call.shell.output.write_to_terminal(_text_of(call))
+
+
+def _echo_to_results(call: Call) -> None:
+    call.shell.write(_text_of(call))
+
+
+def _warn(call: Call) -> None:
+    call.shell.say(_text_of(call))
+
+
+def _prompt(call: Call) -> None:
+    words = call.words()
+    if not words:
+        raise InvalidRequest("\\prompt needs the name of a variable")
+    *text, name = words
+    call.shell.say(" ".join(text))
+    line = sys.stdin.readline()
+    if not line:
+        raise InvalidRequest("\\prompt: there was nothing to read")
+    call.shell.variables.assign(name, line.removesuffix("\n"))
+
+
+def _condition(call: Call) -> None:
+    raise AssertionError("the shell takes conditions itself")
+
+
+COMMANDS: Final = (
+    Command("\\set [name [value]]", "set a variable; alone: list them", _set),
+    Command("\\unset name", "forget a variable", _unset),
+    Command("\\echo [-n] [text]", "write a text to standard output", _echo),
+    Command("\\qecho [-n] [text]", "write a text to where results go", _echo_to_results),
+    Command("\\warn [-n] [text]", "write a text to standard error", _warn),
+    Command("\\prompt [text] name", "ask for the value of a variable", _prompt),
+    Command("\\if expression", "what follows counts only if it is true", _condition),
+    Command("\\elif expression", "another condition, if none before was true", _condition),
+    Command("\\else", "what follows counts if no condition was true", _condition),
+    Command("\\endif", "the end of \\if", _condition),
+)
