@@ -75,6 +75,8 @@ class Route:
     """Whether it also answers with events without an end, for those who accept them."""
     has_tag: bool = False
     """Whether its answer has an ETag, and may be 304."""
+    headers: tuple[str, ...] = ()
+    """Headers that only its answers have, and no answer that is a failure."""
     is_file: bool = False
     """Whether its answer is a file of `qserver/javascript/`."""
 

@@ -18,6 +18,7 @@ CLIENT_FILES: Final = tuple(
         anonymous=True,
         media=_MEDIA[path.rpartition(".")[2]],
         has_tag=True,
+        headers=("X-Qserver-Version",),
         is_file=True,
     )
     for path, purpose in (

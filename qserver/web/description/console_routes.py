@@ -6,6 +6,11 @@ from typing import Final
 
 from qserver.web.route import Plane, Route
 
+DEFENCE: Final = (
+    *("Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"),
+    *("Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Permissions-Policy"),
+)
+
 
 def _route(path: str, purpose: str, media: str, errors: tuple[int, ...]) -> Route:
     return Route(
@@ -17,6 +22,7 @@ def _route(path: str, purpose: str, media: str, errors: tuple[int, ...]) -> Rout
         anonymous=True,
         media=media,
         has_tag=True,
+        headers=DEFENCE,
         errors=errors,
     )
 

@@ -202,7 +202,7 @@ def _headers_given(route: Route, status: int) -> Iterator[str]:
     if route.is_compressible and route.answer is not None and status != 304:
         yield "Content-Encoding"
     if status in (route.status, 304) and route.has_tag:
-        yield from ("ETag", "Cache-Control", *(("X-Qserver-Version",) if route.is_file else ()))
+        yield from ("ETag", "Cache-Control", *route.headers)
     elif status == route.status and (route.streams or route.media_besides):
         yield "Cache-Control"
     if status == route.status and route.takes_idempotency_key:
@@ -339,6 +339,13 @@ HEADERS: Final = {
     "ETag": _header("The tag of the answer, for If-None-Match; not if it depends on the time."),
     "Cache-Control": _header("Whether the answer may be kept."),
     "X-Qserver-Version": _header("The release of the server, and of its files."),
+    "Content-Security-Policy": _header("What the page may load, and from where."),
+    "X-Content-Type-Options": _header("The file is of the kind that it says.", enum=["nosniff"]),
+    "X-Frame-Options": _header("No page may show it in a frame.", enum=["DENY"]),
+    "Referrer-Policy": _header("What other sites are told of the page.", enum=["no-referrer"]),
+    "Cross-Origin-Opener-Policy": _header("Who shares its window.", enum=["same-origin"]),
+    "Cross-Origin-Resource-Policy": _header("Whose pages may load it.", enum=["same-origin"]),
+    "Permissions-Policy": _header("Which of a device's parts the page may use."),
     "Content-Encoding": _header(
         "The coding of a long answer, one that the request's Accept-Encoding allows.",
         enum=[coding.name.decode() for coding in CODINGS],
