@@ -37,7 +37,7 @@ VARIABLE: Final = re.compile(
 )
 _COMMAND: Final = re.compile(r"\\(?:\\|[!?]|[^\s\\]*)")
 _ARGUMENTS: Final = re.compile(
-    r"""(?:'(?:\\.|''|[^'\\\n])*+'?|"[^"\n]*+"?|`[^`\n]*+`?|[^\\\n'"`])*+"""
+    r"""(?>'(?>\\.|''|[^'\\\n])*+'?|"[^"\n]*+"?|`[^`\n]*+`?|[^\\\n'"`])*+"""
 )
 _LINE: Final = re.compile(r"[^\n]*")
 TAKES_LINE: Final = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.errors import InvalidObjectDefinition, UndefinedObject
+from qserver.errors import InvalidObjectDefinition, UnknownDatabase
 from tests.control.planes import Opened, opened_plane
 
 ASKED = (
@@ -49,7 +49,7 @@ async def test_only_the_name_of_the_database_names_it_in_words_about_databases()
         run, grant = opened.run, opened.grant
         await run(grant, "reindex database main", "main")
         await run(grant, "grant connect on database main to public", "main")
-        with pytest.raises(UndefinedObject):
+        with pytest.raises(UnknownDatabase):
             await run(grant, "reindex database other", "main")
 
 
