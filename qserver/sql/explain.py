@@ -194,11 +194,10 @@ def _describe_shortly(node: Plan, shown: Details) -> tuple[str, list[str]]:
             vectors = "Vectors: aggregates" if node.vectors else ""
             details = [keys and f"Group Key: {keys}", vectors]
             return ("GroupAggregate" if node.keys else "Aggregate"), details
-        case plan.Sort():
-            return "Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
-        case plan.TopN():
-            vectors = "Vectors: first rows" if node.vectors else ""
-            return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}", vectors]
+        case plan.Vectors():
+            return "Vectors", _details_of_tree(node)
+        case plan.Sort() | plan.TopN():
+            return _describe_sort(node)
         case plan.SetOperation():
             return f"{node.kind.capitalize()}{' All' if node.is_all else ''}", []
         case plan.FunctionScan():
@@ -211,6 +210,21 @@ def _describe_shortly(node: Plan, shown: Details) -> tuple[str, list[str]]:
 
 def _name_of(table: Table, shown: Details) -> str:
     return f"{table.schema}.{table.name}" if shown.verbose else table.name
+
+
+def _describe_sort(node: plan.Sort | plan.TopN) -> tuple[str, list[str]]:
+    details = [f"Sort Key: {_sort_keys(node.keys)}"]
+    if isinstance(node, plan.Sort):
+        return "Sort", details
+    return "Top-N Sort", [*details, "Vectors: first rows" if node.vectors else ""]
+
+
+def _details_of_tree(node: plan.Vectors) -> list[str]:
+    tree = node.planned.tree
+    details = [f"Tree: {tree.told}"]
+    if node.by_rows:
+        details.append(f"Cost: {tree.rows:.0f} rows in vectors, {node.by_rows} by row code")
+    return details
 
 
 def _describe_scan(node: plan.Scan, shown: Details) -> tuple[str, list[str]]:

@@ -12,7 +12,7 @@ and join methods (`Scan.access`, `Join.method`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from qserver.functions.registry import TableFunction
 from qserver.sql.expressions import AggregateCall, Expression, SortKey, WindowCall
@@ -132,6 +132,18 @@ class Join:
     method: str | None = None
     rows: float = 0.0
     vectors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The rows of `input`, which a vector tree computes if it can: see `vector_trees`."""
+
+    input: Plan
+    planned: Any
+    """A `Planned` of `vectors.tree_planning`."""
+    by_rows: int = 0
+    """The rows that row code would visit."""
+    rows: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +287,7 @@ Plan: TypeAlias = (
     | Values
     | FunctionScan
     | Join
+    | Vectors
     | Filter
     | Project
     | Aggregate

@@ -136,6 +136,8 @@ def output_sources(node: Plan) -> tuple[int, ...]:
             return output_sources(node.left) + output_sources(node.right)
         case plan.Filter() | plan.Sort() | plan.TopN() | plan.Limit() | plan.WithTables():
             return output_sources(node.input)
+        case plan.Vectors():
+            return output_sources(node.input)
         case plan.Distinct():  # DISTINCT ON passes on rows of several sources
             return output_sources(node.input)
         case plan.Window():

@@ -162,6 +162,10 @@ class Chunk:
                 self._vectors[wanted] = column.vector
         self.is_ready = is_ready
 
+    def has(self, wanted: ColumnVector) -> bool:
+        """Whether a column was prepared, and has a vector."""
+        return wanted in self._vectors
+
     def column(self, wanted: ColumnVector) -> Vector:
         """Return a prepared column."""
         vector = self._vectors[wanted]

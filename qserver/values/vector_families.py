@@ -26,6 +26,8 @@ DATE: Final = "date"
 TIMESTAMP: Final = "timestamp"
 ZONED: Final = "timestamptz"
 TEXT: Final = "text"
+TEXTS: Final = "texts"
+"""Texts as they are, where a page has too many for their places: only vector trees read them."""
 
 _FAMILIES: Final = {
     Kind.SMALLINT: INTEGER,

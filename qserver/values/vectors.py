@@ -34,6 +34,12 @@ WORDS_MAX: Final = 256
 WORD_LENGTH_MAX: Final = 256
 """Nor has one with a longer text."""
 
+TEXTS_LENGTH_MAX: Final = 1024 * 1024
+"""Nor has a page whose texts are longer together a vector of texts as they are."""
+
+TEXT_BYTES: Final = 57
+"""What a text takes beside its characters: the object, and its place in an array."""
+
 INTEGER_MAX: Final = 2**63 - 1
 _EXACT_AS_FLOAT: Final = 2.0**50
 """Below this, the nearest integer of a rounded product is the product of what was rounded."""
@@ -74,6 +80,8 @@ class Vector:
         """Bytes in memory."""
         nulls = 0 if self.nulls is None else self.nulls.nbytes
         words = 0 if self.words is None else sum([64 + len(word) for word in self.words])
+        if self.values.dtype == np.object_:
+            words = TEXT_BYTES * len(self.values) + sum(map(len, self.values.tolist()))
         return int(self.values.nbytes) + nulls + words
 
     def cut(self, start: int, stop: int) -> Vector:
@@ -90,6 +98,8 @@ class Vector:
 
 def vector_of(column: list[Any], wanted: ColumnVector, words_max: int = WORDS_MAX) -> Vector | None:
     """Return the vector of a page's column; None if a value does not fit."""
+    if wanted.family == families.TEXTS:
+        return _texts(column)
     try:
         return _filled(column, None, wanted, words_max)
     except TypeError:  # a NULL is no number
@@ -150,6 +160,19 @@ def _text(column: list[str], nulls: Array | None, words_max: int) -> Vector | No
     kind = np.uint8 if len(words) <= 256 else np.int32
     codes = np.fromiter(map(place.__getitem__, column), kind, len(column))
     return Vector(codes, nulls, 0, len(words) - 1, 0, words)
+
+
+def _texts(column: list[str | None]) -> Vector | None:
+    """Return texts as they are, an empty one for NULL."""
+    nulls = None
+    if None in column:
+        nulls = np.fromiter([value is None for value in column], np.bool_, len(column))
+    present = [value or "" for value in column]
+    if sum(map(len, present)) > TEXTS_LENGTH_MAX:
+        return None
+    values = np.empty(len(present), np.object_)
+    values[:] = present
+    return Vector(values, nulls)
 
 
 def _whole(column: list[Any], scale: int) -> Array:

@@ -160,7 +160,38 @@ def _whole(piece: Piece) -> Matcher:
     return lambda text: matches(text) is not None
 
 
+def _literals_in_order(first: str, between: list[str], last: str) -> Matcher:
+    """Return the test for texts between `%`: without regular expressions it is twice as fast."""
+    length_min = len(first) + sum(map(len, between)) + len(last)
+    begin = len(first)
+    if not (first or last) and len(between) == 2:
+        one, other = between
+        skipped = len(one)
+
+        def has_both(text: str) -> bool:
+            at = text.find(one)
+            return at >= 0 and text.find(other, at + skipped) >= 0
+
+        return has_both
+
+    def matches(text: str) -> bool:
+        if len(text) < length_min or not (text.startswith(first) and text.endswith(last)):
+            return False
+        at, end = begin, len(text) - len(last)
+        for piece in between:
+            at = text.find(piece, at, end)
+            if at < 0:
+                return False
+            at += len(piece)
+        return True
+
+    return matches
+
+
 def _in_order(pieces: list[Piece]) -> Matcher:
+    literals = [text for text in map(_literal, pieces) if text is not None]
+    if len(literals) == len(pieces):
+        return _literals_in_order(literals[0], literals[1:-1], literals[-1])
     first, last = _compiled(pieces[0]), _compiled(pieces[-1])
     between = [(_finder(piece), len(piece)) for piece in pieces[1:-1]]
     first_length, last_length = len(pieces[0]), len(pieces[-1])

@@ -16,6 +16,7 @@ from qserver.sql.codegen.scans import produce_count, produce_scan
 from qserver.sql.codegen.set_operations import produce_distinct, produce_set_operation
 from qserver.sql.codegen.sorting import produce_sort, produce_top_n
 from qserver.sql.codegen.value_lists import produce_values
+from qserver.sql.codegen.vector_trees import produce_vectors
 from qserver.sql.codegen.windows import produce_window
 from qserver.values.sizes import is_sized
 
@@ -82,6 +83,7 @@ PRODUCERS: Final[Producers] = {
     plan.Values: produce_values,
     plan.FunctionScan: produce_function_scan,
     plan.Join: produce_join,
+    plan.Vectors: produce_vectors,
     plan.Filter: produce_filter,
     plan.Project: produce_project,
     plan.Aggregate: produce_aggregate,

@@ -99,6 +99,11 @@ def produce_first_rows(pipeline: Pipeline, node: plan.Scan, most: str, take: Pag
         take(page, printer.row, "", printer.inner)
 
 
+def predicate_of(pipeline: Pipeline, node: plan.Scan, rows: RowVariables) -> str:
+    """Return the condition of a scan as a function of a row, or "None"."""
+    return _ScanPrinter(pipeline, node, rows, lambda _: None).predicate()
+
+
 def produce_count(
     pipeline: Pipeline, node: plan.Count, rows: RowVariables, consume: Consumer
 ) -> None:
@@ -264,7 +269,7 @@ class _ScanPrinter:
         access, table = self.node.access, self.node.table
         for_each, low, high, checks = self.bounds(table.primary_key, ())
         with self._for(for_each), self.source.block_if(checks):
-            predicate = self._predicate()
+            predicate = self.predicate()
             if access.partial or access.backward:
                 pages = f"scan({table.id}, {low}, {high}, {predicate}, {self._order()})"
                 self._pages(f"_, page in {pages}", "page")
@@ -359,7 +364,7 @@ class _ScanPrinter:
         self.pipeline.pause_if_due()
         self._matches()
 
-    def _predicate(self) -> str:
+    def predicate(self) -> str:
         """Return the condition as a function of a row, if it depends only on row and slots."""
         condition = self.node.condition
         if condition is None or has_subquery(condition) or is_volatile(condition):

@@ -34,6 +34,8 @@ from qserver.sql.optimizer.right_join_normalization import right_join_normalizat
 from qserver.sql.optimizer.scan_hashing import scan_hashing
 from qserver.sql.optimizer.sort_elimination import sort_elimination
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
+from qserver.sql.optimizer.vector_choice import vector_choice
+from qserver.sql.optimizer.vector_trees import vector_trees
 from qserver.sql.optimizer.vectorization import vectorization
 from qserver.sql.plan import Plan
 from qserver.sql.step_budget import StepBudget
@@ -47,6 +49,7 @@ RULES: Final[tuple[Rule, ...]] = (
     subquery_unnesting,
     predicate_pushdown,
     projection_pruning,
+    vector_trees,
     join_ordering,
     access_path_selection,
     sort_elimination,
@@ -54,6 +57,7 @@ RULES: Final[tuple[Rule, ...]] = (
     order_preservation,
     scan_hashing,
     vectorization,
+    vector_choice,
     with_estimates,
 )
 

@@ -258,6 +258,7 @@ _ESTIMATES: dict[type, Callable[[Any, RowCount, RowsOf], float]] = {
     plan.CommonTableScan: lambda node, row_count, rows_of: 100.0,
     plan.Join: _join,
     plan.Filter: lambda node, row_count, rows_of: rows_of(node.input) * selectivity(node.condition),
+    plan.Vectors: _same,
     plan.Project: _same,
     plan.Window: _same,
     plan.Sort: _same,

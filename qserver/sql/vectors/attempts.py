@@ -58,17 +58,8 @@ class Attempts:
 
     def _frame(self, batch: VectorBatch, chosen: Array | None = None) -> Frame:
         if self._made is None:
-            self._made = self._vectors()
+            self._made = constant_vectors(self._constants, self._condition.constants)
         return Frame(batch, self._made, chosen)
-
-    def _vectors(self) -> list[ConstantValue]:
-        """Return the constants as vectors; None for each that is NULL, does not fit or raises."""
-        kinds = self._condition.constants
-        try:
-            values = self._constants()
-        except Exception:  # row code raises the same, if a row needs it
-            return [None] * len(kinds)
-        return [_constant(value, kind) for value, kind in zip(values, kinds, strict=True)]
 
     def _chosen(self, batch: VectorBatch) -> Array | None:
         """Return the rows that satisfy the condition; None if all do."""
@@ -171,6 +162,15 @@ class Attempts:
         for call, each in zip(plan.calls, partials, strict=True):
             merge(call, each, states)  # type: ignore[arg-type]
         return NOTHING_LEFT
+
+
+def constant_vectors(constants: Constants, kinds: tuple[ConstantKind, ...]) -> list[ConstantValue]:
+    """Return constants as vectors; None for each that is NULL, does not fit or raises."""
+    try:
+        values = constants()
+    except Exception:  # row code raises the same, if a row needs it
+        return [None] * len(kinds)
+    return [_constant(value, kind) for value, kind in zip(values, kinds, strict=True)]
 
 
 def _constant(value: Any, kind: ConstantKind) -> ConstantValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from qserver.sql.vectors import operations, text_operations, time_operations
 from qserver.sql.vectors.batches import VectorBatch
@@ -61,7 +61,16 @@ class Frame:
         return Frame(self.batch, self.constants, self.chosen, {**self.joined, **others})
 
 
-def computed(program: Program, frame: Frame) -> list[Any]:
+class ProgramRows(Protocol):
+    """What a program computes: a `Frame`, or the rows of a vector tree."""
+
+    @property
+    def constants(self) -> list[ConstantValue]: ...
+    def column(self, wanted: ColumnVector) -> Vector: ...
+    def joined_column(self, wanted: JoinedColumn) -> Vector: ...
+
+
+def computed(program: Program, frame: ProgramRows) -> list[Any]:
     """Return the vectors of all steps."""
     found: list[Any] = []
     for operation, inputs, detail in program.steps:
@@ -86,6 +95,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         *(operations.compare, operations.in_list, operations.is_distinct),
         *(operations.conjunction, operations.disjunction, operations.negation),
         *(operations.is_null, operations.is_truth, operations.case, operations.coalesce),
+        operations.mixed_case,
         *(operations.add, operations.subtract, operations.multiply, operations.negative),
         *(operations.absolute, operations.fit, operations.quotient, operations.remainder),
         *(operations.add_floats, operations.subtract_floats, operations.multiply_floats),

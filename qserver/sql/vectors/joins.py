@@ -213,7 +213,7 @@ class _Table:
             self.row_of = np.full(self.count + 1, length)
             self.row_of[places] = rows
         else:
-            self.order: Array = np.append(rows[np.argsort(places, kind="stable")], length)
+            self.order: Array = np.append(rows[stable_order(places, self.count)], length)
             starts = np.cumsum(self.counts) - self.counts
             self.starts: Array = np.where(self.counts == 0, len(rows), starts)
 
@@ -241,6 +241,17 @@ class _Table:
         return places
 
 
+def stable_order(places: Array, count: int) -> Array:
+    """Return the order of numbers below `count`: numpy sorts 16 bits by counting them."""
+    order: Array = np.argsort((places & 0xFFFF).astype(np.uint16), kind="stable")
+    shift = 16
+    while count > 1 << shift:
+        upper = ((places[order] >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(upper, kind="stable")]
+        shift += 16
+    return order
+
+
 def _places(key: Vector, rows: Array) -> _Places:
     values = key.values if len(rows) == len(key.values) else key.values[rows]
     return _Numbers(values) if key.words is None else _Words(key.words, values)
@@ -261,6 +272,10 @@ class _Matches:
     def __init__(self, table: _Table, places: Array) -> None:
         self._table = table
         self._places = places
+
+    def count(self) -> int:
+        """Return the number of pairs."""
+        return int(self._table.counts[self._places].sum())
 
     def exists(self) -> Array:
         found: Array = self._table.counts[self._places] > 0

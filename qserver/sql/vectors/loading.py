@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from qserver.limits import PLANNING_STEPS_MAX
+from qserver.sql.plan import Vectors
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
 
@@ -18,7 +19,8 @@ def load_for(statement: Any, budget: StepBudget | None) -> None:
     """Load the modules if an optimized statement uses vectors and they are not loaded."""
     if load.cache_info().currsize:
         return
-    if any(getattr(node, "vectors", False) for node in everything(statement)):
+    nodes = everything(statement)
+    if any(getattr(node, "vectors", False) or type(node) is Vectors for node in nodes):
         if budget is not None:
             budget.spend(PLANNING_STEPS_MAX + 1)  # more than a short plan has
         load()
@@ -29,4 +31,5 @@ def load() -> None:
     """Import the modules with numpy."""
     import qserver.sql.vectors.attempts
     import qserver.sql.vectors.first_rows
-    import qserver.sql.vectors.joins  # noqa: F401
+    import qserver.sql.vectors.joins
+    import qserver.sql.vectors.tree_run  # noqa: F401

@@ -42,6 +42,9 @@ class Members:
             if not any(wanted):
                 return False
             return np.fromiter(wanted, np.bool_, len(wanted))[operand.values]
+        if getattr(operand.values, "dtype", None) == np.object_:  # texts as they are
+            texts = operand.values.tolist()
+            return np.fromiter([text in self._words for text in texts], np.bool_, len(texts))
         items = self._at(operand.scale)
         first = np.searchsorted(items, operand.low, "left")
         last = np.searchsorted(items, operand.high, "right")

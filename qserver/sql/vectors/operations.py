@@ -63,6 +63,8 @@ COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def compare(symbol: str, left: Vector, right: Vector) -> Vector:
+    if _is_long(left) or _is_long(right):
+        return _compare_long(symbol, left, right)
     if left.scale != right.scale:
         left, right = _aligned(left, right)
     nulls = _nulls(left, right)
@@ -70,6 +72,21 @@ def compare(symbol: str, left: Vector, right: Vector) -> Vector:
     if known is not None:
         return truth_of(known, nulls)
     return truth_of(COMPARE[symbol](left.values, right.values), nulls)
+
+
+def _is_long(vector: Vector) -> bool:
+    """Whether the values are integers of Python, as some averages are."""
+    return getattr(vector.values, "dtype", None) == np.object_
+
+
+def _compare_long(symbol: str, left: Vector, right: Vector) -> Vector:
+    scale = max(left.scale, right.scale)
+    one, other = (
+        np.asarray(each.values).astype(np.object_) * 10 ** (scale - each.scale)
+        for each in (left, right)
+    )
+    found = COMPARE[symbol](one, other)
+    return truth_of(np.asarray(found).astype(np.bool_), _nulls(left, right))
 
 
 def _known(symbol: str, left: Vector, right: Vector) -> bool | None:
@@ -171,6 +188,31 @@ def case(conditions: int, *inputs: Any) -> Vector:
     return _chosen(values, nulls, known)
 
 
+class Mixed(Vector):
+    """Numbers of one scale that stand for some of fewer digits: `scales` has those of each row."""
+
+    __slots__ = ("scales",)
+    scales: Array
+
+
+def mixed_case(conditions: int, *inputs: Any) -> Vector:
+    """CASE whose results have different digits after the point: only sums of it are computed."""
+    results = [each for each in inputs[conditions:] if each is not None]
+    scales = [each.scale for each in results]
+    if len(set(scales)) == 1:
+        return case(conditions, *inputs)
+    most = max(scales)
+    wide = [None if each is None else scaled(each, most) for each in inputs[conditions:]]
+    numbers = [
+        None if each is None else Vector(np.int64(each.scale), None, each.scale, each.scale)
+        for each in inputs[conditions:]
+    ]
+    whole = case(conditions, *inputs[:conditions], *wide)
+    found = Mixed(whole.values, whole.nulls, whole.low, whole.high, most)
+    found.scales = case(conditions, *inputs[:conditions], *numbers).values
+    return found
+
+
 def coalesce(_: int, *operands: Any) -> Vector:
     known = [each for each in operands if each is not None]
     if len({each.scale for each in known}) > 1:
@@ -244,7 +286,7 @@ def scaled(vector: Vector, scale: int) -> Vector:
         return vector
     factor: int = 10 ** (scale - vector.scale)
     low, high = vector.low * factor, vector.high * factor
-    _within(low, high, None)
+    _within(low, max(high, factor), None)
     return Vector(_wide(vector) * factor, vector.nulls, low, high, scale)
 
 

@@ -314,10 +314,10 @@ class Program:
         found = self._step(families.BOOLEAN, "in_list", (operand, items))
         return self._step(families.BOOLEAN, "negation", (found,)) if expression.negated else found
 
-    def _case(self, expression: Case) -> int:
+    def _case(self, expression: Case, operation: str = "case") -> int:
         conditions = tuple(self._truth(condition) for condition, _ in expression.whens)
         results = (*(result for _, result in expression.whens), expression.otherwise)
-        return self._choice("case", results, conditions)
+        return self._choice(operation, results, conditions)
 
     def _choice(
         self, name: str, results: tuple[Expression, ...], conditions: tuple[int, ...]

@@ -48,6 +48,9 @@ class RowChunk:
             yield
         self.is_ready = True
 
+    def has(self, wanted: ColumnVector) -> bool:
+        return wanted in self._vectors
+
     def column(self, wanted: ColumnVector) -> Vector:
         return self._vectors[wanted]
 

@@ -1,0 +1,362 @@
+"""Runs a vector tree: each part gives batches of rows to the one above, and None to let others run.
+
+All of it comes before the first row is given out, so that row code can begin anew if a part is
+refused. What is kept counts as memory of the statement: right sides, groups, and the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
+from qserver.sql.execution import Chunk
+from qserver.sql.vectors.attempts import constant_vectors
+from qserver.sql.vectors.joins import Lookup
+from qserver.sql.vectors.operations import Refused
+from qserver.sql.vectors.plans import ROWS_OF_STEP, VALUES_FILLED_OF_STEP, Check, Constants
+from qserver.sql.vectors.program import JoinedColumn
+from qserver.sql.vectors.row_chunks import all_chunks
+from qserver.sql.vectors.text_operations import worded
+from qserver.sql.vectors.tree_answers import answers
+from qserver.sql.vectors.tree_grouping import Grouping
+from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, as_texts, together
+from qserver.sql.vectors.trees import (
+    FilterPart,
+    Finish,
+    GroupPart,
+    JoinPart,
+    Part,
+    ProjectPart,
+    Scanned,
+    ScanPart,
+    Tree,
+)
+from qserver.values import vector_families as families
+from qserver.values.keys import Row
+from qserver.values.vector_families import ColumnVector
+from qserver.values.vectors import Array, Vector
+
+Batches: TypeAlias = Iterator[TreeRows | None]
+
+BATCH_ROWS_MAX: Final = 32_768
+"""Rows of a batch: a program of some steps takes a millisecond for them."""
+
+RIGHT_ROWS_MAX: Final = 2**20
+"""A right side with more rows is joined by row code."""
+
+SLOW_ROWS_MAX: Final = 256
+SLOW_STEPS: Final = 8
+"""Averages that are divided at once, and the steps that one costs."""
+
+GROUPS_MAX: Final = 2**18
+"""More groups than these are added up by row code: numbering them takes some ten milliseconds."""
+
+PAIRS_MAX: Final = 2**17
+"""A batch that meets more rows is joined by halves."""
+
+
+class TreeRun:
+    """One execution."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        context: Context,
+        scans: tuple[Scanned, ...],
+        constants: Constants,
+        finishes: tuple[Finish, ...],
+    ) -> None:
+        self._tree = tree
+        self._context = context
+        self._scans = scans
+        self._finishes = finishes
+        self._constants = constant_vectors(constants, tree.constants)
+
+    def rows(self) -> Generator[None, None, list[Any] | None]:
+        """Return the rows that the tree gives; None if it is refused."""
+        found: list[Any] = []
+        held = self._context.held
+        try:
+            for batch in self._batches(self._tree.root):
+                if batch is not None:
+                    for page in answers(batch, self._tree.outputs):
+                        self._context.charge_memory(len(page), 4)
+                        found += page
+                        yield from self._worked(len(page))
+                else:
+                    yield None
+        except Refused:
+            self._context.free_bytes(self._context.held - held)
+            return None
+        if found:
+            self._context.note_large(found)
+        return found
+
+    def _worked(self, steps: int) -> Iterator[None]:
+        """Charge steps, and yield if that is due."""
+        context = self._context
+        context.work += steps
+        if context.work > STEPS_BETWEEN_PAUSES:
+            context.work = context.made = 0
+            context.check()
+            yield None
+
+    def _computed(self, rows: TreeRows, steps: int) -> Iterator[None]:
+        yield from self._worked(rows.length * (1 + steps) // ROWS_OF_STEP)
+
+    def _batches(self, part: Part) -> Batches:
+        match part:
+            case ScanPart():
+                return self._scan(part)
+            case FilterPart():
+                return self._filter(part)
+            case JoinPart():
+                return self._join(part)
+            case ProjectPart():
+                return self._project(part)
+            case GroupPart():
+                return self._group(part)
+
+    def _filter(self, part: FilterPart) -> Batches:
+        for rows in self._batches(part.input):
+            if rows is None or not rows.length:
+                yield None
+                continue
+            if part.is_slow:
+                for start in range(0, rows.length, SLOW_ROWS_MAX):
+                    piece = rows.part(start, min(start + SLOW_ROWS_MAX, rows.length))
+                    yield self._passing(piece, part.check)
+                    yield from self._worked(SLOW_STEPS * piece.length)
+                continue
+            yield self._passing(rows, part.check)
+            yield from self._computed(rows, len(part.check.program.steps))
+
+    def _passing(self, rows: TreeRows, check: Check) -> TreeRows:
+        return rows.passing(check.program, check.truth) if rows.length else rows
+
+    def _project(self, part: ProjectPart) -> Batches:
+        program = part.program
+        wanted = [(at, step) for at, step in enumerate(part.steps) if step is not None]
+        for rows in self._batches(part.input):
+            if rows is None or not rows.length:
+                yield None
+                continue
+            vectors = rows.values(program, tuple([step for _, step in wanted]))
+            columns = {
+                JoinedColumn(part.source, ColumnVector(at, program.families[step])): vector
+                for (at, step), vector in zip(wanted, vectors, strict=True)
+            }
+            yield TreeRows({part.source: (columns, None)}, rows.length, self._constants)
+            yield from self._computed(rows, len(program.steps))
+
+    # --- scans ---
+
+    def _scan(self, part: ScanPart) -> Batches:
+        columns = self._tree.columns_of(part.source)
+        vectors = None if self._context.pages is None else self._context.pages.vectors
+        batch: list[Chunk] = []
+        rows = 0
+        steps = 1 if part.check is None else len(part.check.program.steps)
+        for chunk in all_chunks(self._parts(part), self._context, len(columns)):
+            for wanted in columns:
+                yield from self._prepared(chunk, wanted, vectors)
+            is_plain = any(not chunk.has(each) for each in columns)
+            batch.append(chunk)
+            rows += chunk.length
+            if rows >= BATCH_ROWS_MAX or is_plain or chunk.filled:
+                yield from self._scanned(part, batch, rows, steps)
+                batch, rows = [], 0
+        if batch:
+            yield from self._scanned(part, batch, rows, steps)
+
+    def _prepared(self, chunk: Chunk, wanted: ColumnVector, vectors: Any) -> Iterator[None]:
+        """Find or fill a column; texts as they are, if there are too many."""
+        before = chunk.filled
+        yield from chunk.prepare((wanted,), vectors, True)
+        if not chunk.has(wanted) and wanted.family == families.TEXT:
+            yield from chunk.prepare((as_texts(wanted),), vectors, True)
+        if not chunk.is_ready:
+            raise Refused
+        yield from self._worked((chunk.filled - before) // VALUES_FILLED_OF_STEP)
+
+    def _parts(self, part: ScanPart) -> Iterator[Chunk | list[Row]]:
+        yield from self._scans[part.number]()
+
+    def _scanned(self, part: ScanPart, batch: list[Chunk], rows: int, steps: int) -> Batches:
+        for chunk in batch:
+            chunk.forget_rows()
+        columns = ScannedColumns(batch)
+        found = TreeRows({part.source: (columns, None)}, rows, self._constants)
+        if part.check is not None:
+            found = self._passing(found, part.check)
+        yield found
+        yield from self._worked(rows * (1 + steps) // ROWS_OF_STEP)
+
+    # --- joins ---
+
+    def _join(self, part: JoinPart) -> Batches:
+        """The right side first: it becomes a table of its keys."""
+        gathered = _RightSide(part, self._tree.read)
+        for rows in self._batches(part.right):
+            if rows is None or not rows.length:
+                yield None
+                continue
+            self._context.hold_bytes(gathered.add(rows))
+            if gathered.length > RIGHT_ROWS_MAX:
+                raise Refused
+            yield from self._computed(rows, 2 * len(part.right_program.steps))
+        right = gathered.finished()
+        self._context.hold_bytes(right.size)
+        yield from self._worked(right.length // 8)
+        for rows in self._batches(part.left):
+            if rows is None or not rows.length:
+                yield None
+                continue
+            for found in self._joined(part, right, rows):
+                if found is not None:
+                    for check in part.checks if part.kind in ("inner", "left") else ():
+                        found = self._passing(found, check)
+                yield found
+
+    def _joined(self, part: JoinPart, right: _Right, rows: TreeRows) -> Batches:
+        yield from self._computed(rows, len(part.left_program.steps) + 2 * len(part.left_keys))
+        if part.kind == "one":
+            if right.length != 1:
+                raise Refused
+            first = np.zeros(rows.length, np.int64)
+            yield rows.joined_with(part.right_sources, right.columns, first)
+            return
+        if right.lookup is None:
+            if part.kind in ("anti", "not_in"):
+                yield rows
+            elif part.kind == "left":
+                none = np.zeros(rows.length, np.int64)
+                yield rows.joined_with(part.right_sources, right.columns, none)
+            return
+        keys = [
+            worded(key) if key.values.dtype == np.object_ else key
+            for key in rows.values(part.left_program, part.left_keys)
+        ]
+        found = right.lookup.matches(keys, rows.length)
+        if part.kind == "not_in":
+            if right.has_null:
+                return
+            there = found.exists()
+            if keys[0].nulls is not None:
+                there |= keys[0].nulls
+            yield rows.some(np.flatnonzero(~there))
+        elif part.kind in ("semi", "anti") and not part.checks:
+            yield rows.some(np.flatnonzero(found.exists() == (part.kind == "semi")))
+        elif found.count() > PAIRS_MAX and rows.length > 1:
+            half = rows.length // 2
+            yield from self._joined(part, right, rows.part(0, half))
+            yield from self._joined(part, right, rows.part(half, rows.length))
+        elif part.kind in ("semi", "anti"):
+            yield self._with_pairs(part, right, rows, found.pairs(False))
+        else:
+            left, matches = found.pairs(part.kind == "left")
+            some = rows if left is None else rows.some(left)
+            yield some.joined_with(part.right_sources, right.columns, matches)
+
+    def _with_pairs(
+        self, part: JoinPart, right: _Right, rows: TreeRows, pairs: tuple[Array | None, Array]
+    ) -> TreeRows:
+        """Return the rows that have a pair that passes the checks, or those that have none."""
+        left, matches = pairs
+        if left is None:
+            left = np.arange(rows.length)
+        numbered = rows.some(left).joined_with(part.right_sources, right.columns, matches)
+        has_one = np.zeros(rows.length, np.bool_)
+        if len(left):
+            (check,) = part.checks
+            (truth,) = numbered.values(check.program, (check.truth,))
+            has_one[left[truth.values]] = True
+        return rows.some(np.flatnonzero(has_one == (part.kind == "semi")))
+
+    # --- groups ---
+
+    def _group(self, part: GroupPart) -> Batches:
+        grouping = Grouping(part, self._finishes)
+        for rows in self._batches(part.input):
+            if rows is None or not rows.length:
+                yield None
+                continue
+            self._context.hold_bytes(grouping.add(rows))
+            if grouping.length > GROUPS_MAX:
+                raise Refused
+            yield from self._computed(rows, len(part.program.steps) + 4 * len(part.calls))
+        yield from self._worked(grouping.length // 8)
+        columns, length = grouping.finished()
+        yield TreeRows({part.source: (columns, None)}, length, self._constants)
+        yield from self._worked(length // ROWS_OF_STEP)
+
+
+class _RightSide:
+    """Gathers the rows of a right side."""
+
+    def __init__(self, part: JoinPart, read: frozenset[JoinedColumn]) -> None:
+        self._part = part
+        self._keys: list[list[Vector]] = [[] for _ in part.right_keys]
+        wanted = sorted([each for each in read if each.source in part.right_sources])
+        is_asked = part.kind in ("semi", "anti", "not_in") and not part.checks
+        self._columns: dict[JoinedColumn, list[Vector]] = (
+            {} if is_asked else {each: [] for each in wanted}
+        )
+        self.length = 0
+
+    def add(self, rows: TreeRows) -> int:
+        """Keep rows, and return their bytes."""
+        self.length += rows.length
+        found = rows.values(self._part.right_program, self._part.right_keys)
+        for key, vector in zip(self._keys, found, strict=True):
+            key.append(vector)
+        for wanted, vectors in self._columns.items():
+            vectors.append(rows.joined_column(wanted))
+        return 8 * rows.length * (len(self._keys) + len(self._columns))
+
+    def finished(self) -> _Right:
+        with_null = self._part.kind == "left"
+        columns = {
+            wanted: _with_null(vectors, wanted) if with_null else together(vectors)
+            for wanted, vectors in self._columns.items()
+            if vectors or with_null
+        }
+        keys = [_key(vectors) for vectors in self._keys if vectors]
+        return _Right(columns, keys, self.length)
+
+
+class _Right:
+    def __init__(
+        self, columns: dict[JoinedColumn, Vector], keys: list[Vector], length: int
+    ) -> None:
+        self.columns = columns
+        self.length = length
+        self.has_null = bool(keys) and keys[0].nulls is not None and bool(keys[0].nulls.any())
+        self.lookup = Lookup({}, keys, length) if keys and length else None
+        self.size = 0 if self.lookup is None else self.lookup.size
+
+
+def _key(vectors: list[Vector]) -> Vector:
+    key = together(vectors)
+    return worded(key) if key.values.dtype == np.object_ else key
+
+
+def _with_null(vectors: list[Vector], wanted: JoinedColumn) -> Vector:
+    """Concatenate vectors, with a NULL at the end."""
+    if not vectors:
+        kinds = {families.TEXT: np.object_, families.BOOLEAN: np.bool_}
+        values: Array = np.ones(1, kinds.get(wanted.vector.family, np.int64))
+        if wanted.vector.family == families.TEXT:
+            values[0] = ""
+        if wanted.vector.family == families.BOOLEAN:
+            values[0] = False
+        return Vector(values, np.ones(1, np.bool_), 1, 1)
+    last = vectors[-1]
+    value = last.values[-1:]
+    if value.dtype == np.bool_:
+        value = np.zeros(1, np.bool_)
+    null = Vector(value, np.ones(1, np.bool_), last.low, last.high, last.scale, last.words)
+    return together([*vectors, null])
