@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from qserver.sql.vectors.operations import Refused
 from qserver.values.numerics import EXACT
 from qserver.values.vectors import INTEGER_MAX, Array, Vector
 
@@ -61,3 +62,25 @@ class OwnDigits(Vector):
     def chosen(self, rows: Any) -> Vector:
         nulls = None if self.nulls is None else self.nulls[rows]
         return OwnDigits(self._make, self._ones[rows], self._others[rows], nulls)
+
+    def null(self) -> Vector:
+        """Return one NULL, for the end of these."""
+        return OwnDigits(self._make, self._ones[-1:], self._others[-1:], np.ones(1, np.bool_))
+
+    def joined(self, parts: list[Vector]) -> Vector:
+        """Return parts of one column together, with the digits of each."""
+        ones, others, nulls = [], [], []
+        for part in parts:
+            if not isinstance(part, OwnDigits) or part._make is not self._make:
+                raise Refused
+            ones.append(part._ones)
+            others.append(part._others)
+            none = np.zeros(len(part._ones), np.bool_)
+            nulls.append(none if part.nulls is None else part.nulls)
+        every = np.concatenate(nulls)
+        return OwnDigits(
+            self._make,
+            np.concatenate(ones),
+            np.concatenate(others),
+            every if every.any() else None,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,9 @@ class Grouping:
             number: [] for number, call in enumerate(part.calls) if call.distinct
         }
         """For each call of distinct values: keys and the value, of rows that differ."""
+        self._texts_size = 0
         self.length = 0
+        """The groups of each batch, and the distinct values that are kept, together."""
 
     def add(self, rows: TreeRows) -> int:
         """Add up a batch, and return the bytes that are kept of it."""
@@ -57,7 +60,7 @@ class Grouping:
         vectors = dict(zip(wanted, rows.values(program, wanted), strict=True))
         keys = [self._key(at, vectors[step]) for at, step in enumerate(part.keys)]
         found = numbered(keys, rows.length)
-        call_counts, results = [counts(found, None)], []
+        call_counts, results, different = [counts(found, None)], [], 0
         for number, call in enumerate(part.calls):
             argument = None if call.argument is None else vectors[call.argument]
             valid = None if call.filter is None else vectors[call.filter].values
@@ -65,16 +68,23 @@ class Grouping:
                 valid = ~argument.nulls if valid is None else valid & ~argument.nulls
             if call.distinct:
                 assert argument is not None, "there are values to tell apart"
-                self._add_distinct(number, keys, argument, valid)
+                different += self._add_distinct(number, keys, argument, valid)
                 valid = None
             call_counts.append(call_counts[0] if valid is None else counts(found, valid))
             results.append(_result(call, argument, found, valid))
         first = [key.chosen(found.first) for key in keys]
         self._added.append(_Added(first, call_counts, results))
-        self.length += found.number
-        return 8 * found.number * (1 + len(keys) + 2 * len(part.calls)) + sum(
-            [each.size for each in self._texts.values()]
-        ) // len(self._added)
+        self.length += found.number + different
+        kept = found.number * (1 + 2 * len(part.calls)) + different
+        return 8 * (kept + (found.number + different) * len(keys)) + self._new_texts()
+
+    def _new_texts(self) -> int:
+        """Return the bytes of the texts that have come since it was asked last."""
+        before = self._texts_size
+        self._texts_size = sum(
+            [each.size for each in (*self._texts.values(), self._distinct_texts)]
+        )
+        return self._texts_size - before
 
     def _key(self, at: int, vector: Vector) -> Vector:
         known = self._texts.get(at)
@@ -82,52 +92,53 @@ class Grouping:
 
     def _add_distinct(
         self, number: int, keys: list[Vector], argument: Vector, valid: Array | None
-    ) -> None:
+    ) -> int:
+        """Keep the values that differ, and return their number."""
         if argument.words is not None or argument.values.dtype == np.object_:
             argument = self._distinct_texts.numbered(argument)
         every = [*keys, argument]
         if valid is not None:
             every = [each.chosen(np.flatnonzero(valid)) for each in every]
         if not len(every[-1].values):
-            return
+            return 0
         first = numbered(every, len(every[-1].values)).first
         self._distinct[number].append([each.chosen(first) for each in every])
+        return len(first)
 
     # --- all of it ---
 
-    def finished(self) -> tuple[dict[JoinedColumn, Vector], int]:
-        """Return the columns of the groups, and their number."""
+    def finished(self) -> Generator[None, None, tuple[dict[JoinedColumn, Vector], int]]:
+        """Return the columns of the groups, and their number; others may run after each."""
         part = self._part
         if not self._added:
             return self._of_nothing()
         keys = [together([each.keys[at] for each in self._added]) for at in range(len(part.keys))]
         lengths = sum([each.length for each in self._added])
+        yield None
         found = numbered(keys, lengths)
         columns = {}
-        for at, step in enumerate(part.keys):
-            family = part.program.families[step]
+        for at in range(len(part.keys)):
+            yield None
             key = keys[at].chosen(found.first)
             if at in self._texts:
                 key = self._texts[at].texts(key.values, key.nulls)
-            columns[self._column(at, family)] = key
+            columns[self._column(at)] = key
         for number, call in enumerate(part.calls):
+            yield None
             values = np.concatenate([each.counts[number + 1] for each in self._added])
             total = sums(found, integers(values, None), None)
             if call.distinct:
-                total = self._distinct_counts(number, keys, found.first, found.number)
+                total = yield from self._distinct_counts(number, keys, found.first, found.number)
             if call.name == "count":
                 vector = integers(total, None)
             else:
                 result = self._merged(number, call, found, values)
                 vector = self._given(call, result, total)
-            family = families.INTEGER if call.name == "count" else call.family
-            if call.name == "avg":
-                family = families.NUMERIC
-            columns[self._column(len(part.keys) + number, family)] = vector
+            columns[self._column(len(part.keys) + number)] = vector
         return columns, found.number
 
-    def _column(self, at: int, family: str) -> JoinedColumn:
-        return JoinedColumn(self._part.source, ColumnVector(at, family))
+    def _column(self, at: int) -> JoinedColumn:
+        return JoinedColumn(self._part.source, ColumnVector(at, self._part.families[at]))
 
     def _merged(self, number: int, call: GroupCall, found: Any, call_counts: Array) -> Vector:
         partials: list[Vector] = [each.results[number] for each in self._added]
@@ -169,7 +180,9 @@ class Grouping:
 
         return OwnDigits(average, result.values, total, nulls)
 
-    def _distinct_counts(self, number: int, keys: list[Vector], first: Array, count: int) -> Array:
+    def _distinct_counts(
+        self, number: int, keys: list[Vector], first: Array, count: int
+    ) -> Generator[None, None, Array]:
         """Return for each group how many values there are."""
         parts = self._distinct[number]
         if not parts:
@@ -177,7 +190,10 @@ class Grouping:
         width = len(keys) + 1
         every = [together([part[at] for part in parts]) for at in range(width)]
         length = len(every[-1].values)
-        different = [each.chosen(numbered(every, length).first) for each in every]
+        yield None
+        first_of = numbered(every, length).first
+        yield None
+        different = [each.chosen(first_of) for each in every]
         length = len(different[-1].values)
         # The groups come first, so that they have the same numbers here.
         both = [
@@ -194,11 +210,10 @@ class Grouping:
         columns = {}
         for number, call in enumerate(self._part.calls):
             if call.name == "count":
-                vector, family = Vector(np.zeros(1, np.int64), None), families.INTEGER
+                vector = Vector(np.zeros(1, np.int64), None)
             else:
-                family = families.NUMERIC if call.name == "avg" else call.family
                 vector = Vector(np.ones(1, np.int64), np.ones(1, np.bool_), 1, 1)
-            columns[self._column(number, family)] = vector
+            columns[self._column(number)] = vector
         return columns, 1
 
 

@@ -281,15 +281,18 @@ class _Planner:
             if program.families[numbers[-1]] not in _KEYS:
                 raise NotVectorized
         planned = tuple([self._call(program, call) for call in calls])
-        kinds: list[str | None] = [program.families[number] for number in numbers]
+        kinds = [program.families[number] for number in numbers]
         for call in calls:
-            kinds.append(family_of(call.type))
+            family = family_of(call.type)
+            if family is None:
+                raise NotVectorized
+            kinds.append(family)
         own = [
             at for at, call in enumerate(planned, len(keys)) if call.name == "avg" or call.is_mixed
         ]
-        self._known[source] = Computed(kinds, frozenset(own))
+        self._known[source] = Computed([*kinds], frozenset(own))
         self._groups += 1
-        return GroupPart(part, source, program, tuple(numbers), planned)
+        return GroupPart(part, source, program, tuple(numbers), planned, tuple(kinds))
 
     def _call(self, program: TreeProgram, call: AggregateCall) -> GroupCall:
         name = call.aggregate.name

@@ -15,6 +15,7 @@ from qserver.sql.vectors.frames import ConstantValue, computed
 from qserver.sql.vectors.operations import Refused, full, is_one
 from qserver.sql.vectors.program import JoinedColumn, Program
 from qserver.sql.vectors.text_operations import texts
+from qserver.sql.vectors.tree_digits import OwnDigits
 from qserver.values import vector_families as families
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import Array, Vector
@@ -46,6 +47,9 @@ def together(parts: list[Vector]) -> Vector:
     """Concatenate vectors of one column; texts as they are where one part has them so."""
     if len(parts) == 1:
         return parts[0]
+    for part in parts:
+        if isinstance(part, OwnDigits):
+            return part.joined(parts)
     if any(_is_plain(part) for part in parts):
         parts = [Vector(texts(part), part.nulls) for part in parts]
     if len({part.scale for part in parts}) > 1:

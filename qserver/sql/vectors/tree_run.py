@@ -21,6 +21,7 @@ from qserver.sql.vectors.program import JoinedColumn
 from qserver.sql.vectors.row_chunks import all_chunks
 from qserver.sql.vectors.text_operations import worded
 from qserver.sql.vectors.tree_answers import answers
+from qserver.sql.vectors.tree_digits import OwnDigits
 from qserver.sql.vectors.tree_grouping import Grouping
 from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, as_texts, together
 from qserver.sql.vectors.trees import (
@@ -208,7 +209,7 @@ class TreeRun:
             if gathered.length > RIGHT_ROWS_MAX:
                 raise Refused
             yield from self._computed(rows, 2 * len(part.right_program.steps))
-        right = gathered.finished()
+        right = yield from gathered.finished()
         self._context.hold_bytes(right.size)
         yield from self._worked(right.length // 8)
         for rows in self._batches(part.left):
@@ -289,7 +290,7 @@ class TreeRun:
                 raise Refused
             yield from self._computed(rows, len(part.program.steps) + 4 * len(part.calls))
         yield from self._worked(grouping.length // 8)
-        columns, length = grouping.finished()
+        columns, length = yield from grouping.finished()
         yield TreeRows({part.source: (columns, None)}, length, self._constants)
         yield from self._worked(length // ROWS_OF_STEP)
 
@@ -317,14 +318,19 @@ class _RightSide:
             vectors.append(rows.joined_column(wanted))
         return 8 * rows.length * (len(self._keys) + len(self._columns))
 
-    def finished(self) -> _Right:
+    def finished(self) -> Generator[None, None, _Right]:
+        """Return the whole; others may run after each column."""
         with_null = self._part.kind == "left"
-        columns = {
-            wanted: _with_null(vectors, wanted) if with_null else together(vectors)
-            for wanted, vectors in self._columns.items()
-            if vectors or with_null
-        }
-        keys = [_key(vectors) for vectors in self._keys if vectors]
+        columns: dict[JoinedColumn, Vector] = {}
+        for wanted, vectors in self._columns.items():
+            if vectors or with_null:
+                columns[wanted] = _with_null(vectors, wanted) if with_null else together(vectors)
+                yield None
+        keys = []
+        for vectors in self._keys:
+            if vectors:
+                keys.append(_key(vectors))
+                yield None
         return _Right(columns, keys, self.length)
 
 
@@ -355,6 +361,8 @@ def _with_null(vectors: list[Vector], wanted: JoinedColumn) -> Vector:
             values[0] = False
         return Vector(values, np.ones(1, np.bool_), 1, 1)
     last = vectors[-1]
+    if isinstance(last, OwnDigits):
+        return together([*vectors, last.null()])
     value = last.values[-1:]
     if value.dtype == np.bool_:
         value = np.zeros(1, np.bool_)

@@ -96,6 +96,9 @@ class GroupPart:
     program: Program
     keys: tuple[int, ...]
     calls: tuple[GroupCall, ...]
+    families: tuple[str, ...]
+    """Of its columns, as those above name them: keys, then calls. A sum may have another family
+    than its argument."""
 
 
 Part: TypeAlias = ScanPart | FilterPart | JoinPart | ProjectPart | GroupPart

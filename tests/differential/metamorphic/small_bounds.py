@@ -26,12 +26,14 @@ from qserver.sql.codegen import (
     sorting,
     window_functions,
 )
+from qserver.sql.vectors import tree_run
 from qserver.storage import columns
 from simulations.sizes import draw_sizes, sized
 
 # The package has the rules under the names of their modules.
-scan_hashing, vectorization = (
-    import_module(f"qserver.sql.optimizer.{name}") for name in ("scan_hashing", "vectorization")
+scan_hashing, vectorization, vector_trees, vector_choice = (
+    import_module(f"qserver.sql.optimizer.{name}")
+    for name in ("scan_hashing", "vectorization", "vector_trees", "vector_choice")
 )
 
 BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] = (
@@ -48,10 +50,14 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
         (context, pipeline, runtime, sorted_rows, window_functions),
         (3, 20),
     ),
-    ("VECTOR_ROWS_MIN", (columns, vectorization), (2, 4)),
+    ("VECTOR_ROWS_MIN", (columns, vectorization, vector_trees), (2, 4)),
     ("RUNS_BY_ROWS", (scans,), (0,)),
     ("RUNS_OVER_VECTORS", (scans,), (0, 2)),
     ("HASHED_ROWS_MIN", (scan_hashing,), (0, 5)),
+    ("START_OF_TREE", (vector_choice,), (0, -1_000_000)),
+    ("BATCH_ROWS_MAX", (tree_run,), (3, 40)),
+    ("PAIRS_MAX", (tree_run,), (4, 20)),
+    ("SLOW_ROWS_MAX", (tree_run,), (1, 3)),
 )
 """Names, the modules that have them, and smaller values."""
 
@@ -64,7 +70,7 @@ def small_bounds(chance: Random) -> Iterator[None]:
     """Set the bounds that `chance` would draw next; it is left as it was."""
     drawn = Random()
     drawn.setstate(chance.getstate())
-    kept: list[tuple[ModuleType, str, int]] = []
+    kept: list[tuple[ModuleType, str, float]] = []
     try:
         for name, modules, values in BOUNDS:
             value = drawn.choice(values)

@@ -40,7 +40,7 @@ class TreeWriter(JoinWriter):
 
     def a_call(self, sides: str) -> str:
         side, choice = self.chance.choice(sides), self.chance.choice
-        number = f"{side}.{choice(('i2', 'i4', 'n2', 'n9'))}"
+        number = f"{side}.{choice(('i2', 'i4', 'i8', 'n2', 'n9'))}"
         call = choice(
             (
                 *(
@@ -119,6 +119,15 @@ def _nested(writer: TreeWriter) -> str:
     return f"SELECT n, count(*), sum(s), min(k) FROM ({inner} GROUP BY t.i4) x GROUP BY n"
 
 
+def _joined_groups(writer: TreeWriter) -> str:
+    """Rows with averages and sums of groups: each keeps its digits after the point."""
+    inner = f"SELECT u.i4 AS k, avg(u.n2) AS a, sum(u.i8) AS s FROM u{writer.where('u')}"
+    kind = writer.chance.choice(("JOIN", "LEFT JOIN"))
+    condition = writer.chance.choice(("x.a > t.n2 OR x.a IS NULL", "x.s <> t.i4 OR x.s IS NULL"))
+    source = f"t {kind} ({inner} GROUP BY u.i4) x ON t.i4 = x.k"
+    return f"SELECT t.id, x.a, x.s FROM {source} WHERE {condition}"
+
+
 def _rows(writer: TreeWriter) -> str:
     """Rows of several tables, whose joins row code orders otherwise."""
     kind = writer.chance.choice(("JOIN", "LEFT JOIN"))
@@ -126,4 +135,7 @@ def _rows(writer: TreeWriter) -> str:
     return f"SELECT u.tx, t.id, w.n2, u.id, t.da FROM {source} ORDER BY 2, 4, 3"
 
 
-_SHAPES = (_rows, _grouped, _grouped, _total, _members, _exists, _correlated, _scalar, _nested)
+_SHAPES = (
+    *(_rows, _grouped, _grouped, _total, _members, _exists, _correlated, _scalar, _nested),
+    _joined_groups,
+)
