@@ -24,10 +24,6 @@ CALLS_MAX: Final = 8192
 """More calls of a function at once would take too long: some are left to row code."""
 
 
-WORDS_MAX: Final = 2**16
-"""More texts as they are do not become words: sorting them would take too long."""
-
-
 def compare_text(symbol: str, left: Vector, right: str) -> Vector:
     words = left.words
     if words is None:
@@ -76,16 +72,6 @@ def texts(vector: Vector) -> Array:
     table[:] = vector.words
     found: Array = table[vector.values]
     return found
-
-
-def worded(vector: Vector) -> Vector:
-    """Return a vector of texts with words."""
-    if vector.words is not None:
-        return vector
-    present: list[str] = vector.values.tolist()
-    if len(present) > WORDS_MAX:
-        raise Refused
-    return _numbered(present, None, vector.nulls)
 
 
 def by_word(detail: tuple[Function, int], *inputs: Any) -> Vector:

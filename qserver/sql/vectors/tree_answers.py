@@ -14,12 +14,20 @@ from qserver.values import vector_families as families
 from qserver.values.vectors import Vector, values_of
 
 ROWS_AT_ONCE: Final = 256
+AVERAGES_AT_ONCE: Final = 128
 
 
-def answers(rows: TreeRows, outputs: tuple[Output, ...]) -> Iterator[list[Any]]:
+def averages_of(rows: TreeRows, outputs: tuple[Output, ...]) -> int:
+    """Return the number of columns whose values are divided one by one."""
+    wanted = [each for output in outputs for each in output.columns]
+    return sum([isinstance(rows.joined_column(each), OwnDigits) for each in wanted])
+
+
+def answers(rows: TreeRows, outputs: tuple[Output, ...], averages: int) -> Iterator[list[Any]]:
     """Yield the rows, one of each output together, some at a time."""
-    for start in range(0, rows.length, ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, rows.length)
+    at_once = max(1, AVERAGES_AT_ONCE // averages) if averages else ROWS_AT_ONCE
+    for start in range(0, rows.length, at_once):
+        stop = min(start + at_once, rows.length)
         piece = rows if stop - start == rows.length else rows.part(start, stop)
         sides = [_rows_of(piece, output) for output in outputs]
         yield sides[0] if len(sides) == 1 else list(zip(*sides, strict=True))

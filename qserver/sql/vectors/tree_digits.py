@@ -33,31 +33,36 @@ class OwnDigits(Vector):
         self.words = None
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("values", "low", "high", "scale", "exact"):
+        if name == "exact":
+            self.exact = self._exact()
+        elif name in ("values", "low", "high", "scale"):
+            self._fill()
+        else:
             raise AttributeError(name)
-        self._fill()
         return getattr(self, name)
 
-    def _fill(self) -> None:
+    def _exact(self) -> list[Any]:
         known: dict[tuple[int, int], Any] = {}
         exact = []
         for pair in zip(self._ones.tolist(), self._others.tolist(), strict=True):
             if pair not in known:
                 known[pair] = self._make(*pair)
             exact.append(known[pair])
-        present = [each for each in known.values() if each is not None]
+        if self.nulls is not None:
+            for at in np.flatnonzero(self.nulls).tolist():
+                exact[at] = None
+        return exact
+
+    def _fill(self) -> None:
+        present = {each for each in self.exact if each is not None}
         scale = max([max(0, -each.as_tuple().exponent) for each in present], default=0)
         number_of = {each: int(each.scaleb(scale, EXACT)) for each in present}
         number_of[None] = 0
-        numbers = [number_of[each] for each in exact]
+        numbers = [number_of[each] for each in self.exact]
         self.low, self.high = min(numbers, default=0), max(numbers, default=0)
         fits = self.low >= -INTEGER_MAX and self.high <= INTEGER_MAX
         self.values = np.array(numbers, np.int64 if fits else np.object_)
         self.scale = scale
-        if self.nulls is not None:
-            for at in np.flatnonzero(self.nulls).tolist():
-                exact[at] = None
-        self.exact = exact
 
     def chosen(self, rows: Any) -> Vector:
         nulls = None if self.nulls is None else self.nulls[rows]

@@ -19,8 +19,7 @@ from qserver.sql.vectors.operations import Refused
 from qserver.sql.vectors.plans import ROWS_OF_STEP, VALUES_FILLED_OF_STEP, Check, Constants
 from qserver.sql.vectors.program import JoinedColumn
 from qserver.sql.vectors.row_chunks import all_chunks
-from qserver.sql.vectors.text_operations import worded
-from qserver.sql.vectors.tree_answers import answers
+from qserver.sql.vectors.tree_answers import answers, averages_of
 from qserver.sql.vectors.tree_digits import OwnDigits
 from qserver.sql.vectors.tree_grouping import Grouping
 from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, as_texts, together
@@ -51,6 +50,9 @@ RIGHT_ROWS_MAX: Final = 2**20
 SLOW_ROWS_MAX: Final = 256
 SLOW_STEPS: Final = 8
 """Averages that are divided at once, and the steps that one costs."""
+
+WORDS_MAX: Final = 2**16
+"""A right side with more texts as keys is joined by row code: numbering them takes too long."""
 
 GROUPS_MAX: Final = 2**18
 """More groups than these are added up by row code: numbering them takes some ten milliseconds."""
@@ -83,10 +85,11 @@ class TreeRun:
         try:
             for batch in self._batches(self._tree.root):
                 if batch is not None:
-                    for page in answers(batch, self._tree.outputs):
+                    averages = averages_of(batch, self._tree.outputs)
+                    for page in answers(batch, self._tree.outputs, averages):
                         self._context.charge_memory(len(page), 4)
                         found += page
-                        yield from self._worked(len(page))
+                        yield from self._worked(len(page) * (1 + SLOW_STEPS * averages))
                 else:
                     yield None
         except Refused:
@@ -237,10 +240,7 @@ class TreeRun:
                 none = np.zeros(rows.length, np.int64)
                 yield rows.joined_with(part.right_sources, right.columns, none)
             return
-        keys = [
-            worded(key) if key.values.dtype == np.object_ else key
-            for key in rows.values(part.left_program, part.left_keys)
-        ]
+        keys = list(map(_asked, rows.values(part.left_program, part.left_keys)))
         found = right.lookup.matches(keys, rows.length)
         if part.kind == "not_in":
             if right.has_null:
@@ -313,6 +313,8 @@ class _RightSide:
         self.length += rows.length
         found = rows.values(self._part.right_program, self._part.right_keys)
         for key, vector in zip(self._keys, found, strict=True):
+            if vector.values.dtype == np.object_ and self.length > WORDS_MAX:
+                raise Refused  # `_key` would refuse them all
             key.append(vector)
         for wanted, vectors in self._columns.items():
             vectors.append(rows.joined_column(wanted))
@@ -345,9 +347,24 @@ class _Right:
         self.size = 0 if self.lookup is None else self.lookup.size
 
 
+def _asked(key: Vector) -> Vector:
+    """Return a key for a look-up: texts as they are need no order."""
+    if key.values.dtype != np.object_:
+        return key
+    words = key.values.tolist()
+    return Vector(np.arange(len(words)), key.nulls, 0, len(words) - 1, 0, words)
+
+
 def _key(vectors: list[Vector]) -> Vector:
+    """Return a key of the right side: the words of a look-up differ, but need no order."""
     key = together(vectors)
-    return worded(key) if key.values.dtype == np.object_ else key
+    if key.values.dtype != np.object_:
+        return key
+    if len(key.values) > WORDS_MAX:
+        raise Refused
+    places: dict[str, int] = {}
+    codes = [places.setdefault(text, len(places)) for text in key.values.tolist()]
+    return Vector(np.array(codes), key.nulls, 0, max(0, len(places) - 1), 0, list(places))
 
 
 def _with_null(vectors: list[Vector], wanted: JoinedColumn) -> Vector:
