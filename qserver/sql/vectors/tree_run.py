@@ -84,7 +84,7 @@ class TreeRun:
         held = self._context.held
         try:
             for batch in self._batches(self._tree.root):
-                if batch is not None:
+                if batch is not None and batch.length:
                     averages = averages_of(batch, self._tree.outputs)
                     for page in answers(batch, self._tree.outputs, averages):
                         self._context.charge_memory(len(page), 4)
