@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from random import Random
 
 import pytest
@@ -183,8 +184,14 @@ async def test_a_right_side_of_many_texts_is_left_to_row_code(
             assert (counts["aggregated"] > 0) == (distinct < joins.WORDS_MAX)
 
 
-async def test_the_table_of_a_right_side_counts_as_memory() -> None:
+@pytest.mark.parametrize("by_tree", [False, True])
+async def test_the_table_of_a_right_side_counts_as_memory(
+    by_tree: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = 20_000
+    if not by_tree:
+        rule = import_module("qserver.sql.optimizer.vector_trees")
+        monkeypatch.setattr(rule, "VECTOR_ROWS_MIN", rows + 1)
     async with opened_sql() as database:
         await database.execute("CREATE TABLE a (id INT PRIMARY KEY, k BIGINT)")
         await database.execute("CREATE TABLE b (id INT PRIMARY KEY, k BIGINT)")
@@ -196,7 +203,7 @@ async def test_the_table_of_a_right_side_counts_as_memory() -> None:
         sql = "SELECT count(b.k) FROM a LEFT JOIN b ON a.k = b.k"
         with counted_chunks() as counts:
             assert await answer(database, sql) == f"[({rows},)]"
-        assert counts["aggregated"]
+        assert bool(counts["aggregated"]) != by_tree
         _, run, steps = begun(database, sql)
         run.context.memory_bytes_most = 16 * rows  # a key takes 8 bytes, and several slots
         with pytest.raises(OutOfMemory):
