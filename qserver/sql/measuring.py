@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from qserver.sql.plan import Change, Plan, Select
+from qserver.sql.plan import Change, Plan, Select, Vectors
 from qserver.sql.plan_nodes import below
 
 
@@ -103,17 +103,21 @@ class Profile:
         self.root: Final = Meter(self, None)
         """Of what is around the plan."""
         self._meters: dict[int, Meter] = {}
+        self._trees: dict[int, Meter] = {}
+        """By the ids of the nodes below a vector tree: the meter of the tree."""
         self._statement = statement  # keeps the nodes alive, whose ids are the keys
         top: Any = statement.plan if isinstance(statement, Select) else statement
         self._add(top, self.root)
         self._current = self.root
         self._time, self._loaded = self._clock(), loads()
 
-    def _add(self, node: Plan | Change, parent: Meter) -> None:
+    def _add(self, node: Plan | Change, parent: Meter, tree: Meter | None = None) -> None:
         if id(node) not in self._meters:
             meter = self._meters[id(node)] = Meter(self, parent)
+            if tree is not None:
+                self._trees[id(node)] = tree
             for inner in below(node):
-                self._add(inner, meter)
+                self._add(inner, meter, meter if isinstance(node, Vectors) else tree)
 
     @property
     def meters(self) -> Mapping[int, Meter]:
@@ -121,7 +125,11 @@ class Profile:
         return self._meters
 
     def of(self, node: Any) -> Meter | None:
-        return self._meters.get(id(node))
+        """Return the meter of a node; None of one whose rows a vector tree has computed."""
+        meter, tree = self._meters.get(id(node)), self._trees.get(id(node))
+        if tree is not None and tree.loops and meter is not None and not meter.loops:
+            return None
+        return meter
 
     def turn_to(self, meter: Meter) -> None:
         """Charge what has passed to the current node, and go on with another."""

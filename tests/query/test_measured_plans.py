@@ -98,6 +98,27 @@ async def _tried(sql: SqlDatabase, statement: str, *, dry_run: bool = False) -> 
 
 async def test_the_rows_of_joins_and_filters_are_counted_over_vectors() -> None:
     statement = (
+        "SELECT d.name, count(*), sum(t.id::float8) FROM t JOIN d ON d.k = t.a"
+        " WHERE t.id > 10 AND d.id < 300 AND d.id + t.id < 2000 GROUP BY 1"
+    )
+    with tiny_chunks():
+        async with opened_sql() as sql:
+            await filled(sql)
+            await sql.execute("DROP INDEX t_a")
+            found = await measured(sql, statement)
+            joined = await sql.execute(
+                statement.replace("d.name, count(*), sum(t.id::float8)", "1").split("GROUP")[0]
+            )
+    join = next(each for each in nodes(found["Plan"]) if "Join" in each["Node Type"])
+    assert join["Vectors"] == "join" and join["Actual Rows"] == len(joined.rows)
+    assert {each["Relation Name"]: each["Actual Rows"] for each in join["Plans"]} == {
+        "t": 4990,
+        "d": 299,
+    }
+
+
+async def test_a_vector_tree_tells_its_rows_and_nothing_of_what_it_replaced() -> None:
+    statement = (
         "SELECT d.name, count(*) FROM t JOIN d ON d.k = t.a"
         " WHERE t.id > 10 AND d.id < 300 AND d.id + t.id < 2000 GROUP BY 1"
     )
@@ -106,13 +127,13 @@ async def test_the_rows_of_joins_and_filters_are_counted_over_vectors() -> None:
             await filled(sql)
             await sql.execute("DROP INDEX t_a")
             found = await measured(sql, statement)
-            joined = await sql.execute(statement.replace("d.name, count(*)", "1").split("GROUP")[0])
-    join = next(each for each in nodes(found["Plan"]) if "Join" in each["Node Type"])
-    assert join["Vectors"] == "join" and join["Actual Rows"] == len(joined.rows)
-    assert {each["Relation Name"]: each["Actual Rows"] for each in join["Plans"]} == {
-        "t": 4990,
-        "d": 299,
-    }
+            plain = await sql.execute(statement)
+    every = list(nodes(found["Plan"]))
+    at = next(at for at, each in enumerate(every) if each["Node Type"] == "Vectors")
+    tree, *inside = every[at:]
+    assert found["Plan"]["Actual Rows"] == len(plain.rows)
+    assert tree["Actual Rows"] == len(plain.rows) and tree["Actual Loops"] == 1
+    assert inside and not any("Actual Rows" in each for each in inside)
 
 
 async def test_a_filter_over_vectors_tells_the_rows_that_it_removed() -> None:
@@ -138,7 +159,9 @@ async def test_nodes_that_run_again_and_that_never_run_say_so() -> None:
             ("Project", 1, 50),  # what was found for a value is remembered
             ("Count", 1, 50),
         ]
-        never = "SELECT * FROM d JOIN t ON t.id = d.k WHERE d.id < 0"
+        never = (
+            "SELECT * FROM d, LATERAL (SELECT count(*) FROM t WHERE t.id < d.k) q WHERE d.id < 0"
+        )
         lines = await sql.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {never}")
         assert [line for (line,) in lines.rows if line.endswith("(never executed)")]
 

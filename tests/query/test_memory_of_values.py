@@ -109,6 +109,7 @@ PLACES: Final = {
 
 KEEPS_NOTHING: Final = {
     *("OneRow", "Scan", "Count", "Values", "Filter", "Project", "Limit", "CommonTableScan"),
+    "Vectors",  # vectors have no long values; by rows, what it has below keeps them
 }
 
 CANNOT: Final = {
