@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asked, barriers, cells, closed, picture, query, signedIn, withPage } from "./page.mjs";
+import { asked, barriers, cells, closed, eventually, picture, query, signedIn, withPage } from "./page.mjs";
 
 await asked("POST", "/v1/transaction", {
   statements: [
@@ -27,7 +27,7 @@ const openCell = async (page, text) => page.locator(".grid-cell", { hasText: tex
 
 test("the schema is drawn, and a box leads to its table", withPage("data", async (page) => {
   await page.locator(".schema-table").first().waitFor();
-  assert.equal(await page.locator(".schema-line").count(), 3);
+  await eventually(async () => assert.equal(await page.locator(".schema-line").count(), 3));
   assert.deepEqual(await barriers(page), []);
   await picture(page, "schema");
   await page.locator(".schema-table", { hasText: "customers" }).first().click();
@@ -37,7 +37,7 @@ test("the schema is drawn, and a box leads to its table", withPage("data", async
 test("rows are read page by page, forward, backward, and from the end", withPage("data/orders", async (page) => {
   await page.getByText("1", { exact: true }).first().waitFor();
   await page.getByText("200 rows here").waitFor();
-  assert.equal(await firstCell(page), "1");
+  await eventually(async () => assert.equal(await firstCell(page), "1"));
   await page.getByRole("button", { name: "Next page" }).click();
   await page.locator(".grid-cell", { hasText: /^201$/ }).waitFor();
   await page.getByRole("button", { name: "Page before" }).click();

@@ -112,6 +112,17 @@ export function cells(page, grid = ".grid") {
   );
 }
 
+/** Ask again until it holds: a page draws what it was told a moment later. */
+export async function eventually(holds) {
+  for (const until = Date.now() + PATIENCE_MS; ; await new Promise((resolve) => setTimeout(resolve, 50))) {
+    try {
+      return await holds();
+    } catch (error) {
+      if (Date.now() > until) throw error;
+    }
+  }
+}
+
 /** Write a picture for the docs, if they are wanted. */
 export async function picture(page, name) {
   if (!SCREENSHOTS) return;

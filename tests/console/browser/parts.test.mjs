@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asked, barriers, cells, picture, query, withPage } from "./page.mjs";
+import { asked, barriers, cells, eventually, picture, query, withPage } from "./page.mjs";
 
 await query("CREATE TABLE accounts (id INT PRIMARY KEY, owner TEXT NOT NULL, balance INT NOT NULL)");
 await query("INSERT INTO accounts SELECT n, 'Owner ' || n, n * 100 FROM generate_series(1, 12) AS t(n)");
@@ -18,8 +18,8 @@ test("a slider shows the table as it was, and what has changed since", withPage(
   await page.getByRole("button", { name: "Older" }).click();
   await page.getByRole("button", { name: "Older" }).click();
   await page.getByText(`accounts as of version ${filled}: 12 rows`).waitFor();
-  assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`version ${filled},`));
-  assert.deepEqual(await row(page, 0), ["1", "Owner 1", "100"]);
+  await eventually(async () => assert.match(await slider.getAttribute("aria-valuetext"), new RegExp(`version ${filled},`)));
+  await eventually(async () => assert.deepEqual(await row(page, 0), ["1", "Owner 1", "100"]));
   await page.getByRole("button", { name: "What has changed since" }).click();
   await page.getByText(/: 4 changes/).waitFor();
   await picture(page, "time");
@@ -54,7 +54,7 @@ test("branches are a tree: made, compared, deleted", withPage("time/branches", a
   await page.locator(".branch", { hasText: "trial" }).last().getByRole("button", { name: "Compare with main" }).click();
   await page.getByLabel("Rows that differ in").selectOption("accounts");
   await page.getByText("1 rows only in main (−), 1 only in trial (+).").waitFor();
-  assert.match(await page.locator("dialog").innerText(), /Somebody else/);
+  await eventually(async () => assert.match(await page.locator("dialog").innerText(), /Somebody else/));
   await page.keyboard.press("Escape");
   await page.locator(".branch", { hasText: "trial" }).last().getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
@@ -84,9 +84,9 @@ test("all changes are a log with filters", withPage("live/changes", async (page)
   await query("UPDATE accounts SET balance = 7 WHERE id = 3");
   await query("INSERT INTO accounts VALUES (51, 'Another <i>one</i>', 1)");
   await page.getByText("Another <i>one</i>").waitFor();
-  assert.equal(await page.locator("tbody tr").count(), 2);
+  await eventually(async () => assert.equal(await page.locator("tbody tr").count(), 2));
   await page.getByLabel("Change", { exact: true }).selectOption("update");
-  assert.equal(await page.locator("tbody tr").count(), 1);
+  await eventually(async () => assert.equal(await page.locator("tbody tr").count(), 1));
   assert.deepEqual(await barriers(page), []);
 }));
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asked, barriers, cells, closed, opened, picture, query, run, signedIn, signIn, type, withPage, ADDRESS } from "./page.mjs";
+import { asked, barriers, cells, closed, eventually, opened, picture, query, run, signedIn, signIn, type, withPage, ADDRESS } from "./page.mjs";
 
 const words = (page) => page.locator(".result-words").textContent();
 
@@ -66,8 +66,8 @@ test("a session that was revoked leads back to the form", async () => {
 
 test("a statement is run, and its rows are shown", withPage("sql", async (page) => {
   await run(page, "SELECT n AS id, 'name ' || n AS name, 9007199254740993 AS large, NULL AS none FROM generate_series(1, 500) AS t(n)");
-  assert.match(await words(page), /^500 rows/);
-  assert.deepEqual((await cells(page))[0], ["1", "name 1", "9007199254740993", "NULL"]);
+  await eventually(async () => assert.match(await words(page), /^500 rows/));
+  await eventually(async () => assert.deepEqual((await cells(page))[0], ["1", "name 1", "9007199254740993", "NULL"]));
   assert.ok((await page.locator(".grid-row").count()) < 80, "only rows in sight are elements");
   await page.getByRole("grid", { name: "Result" }).focus();
   await page.keyboard.press("Control+End");
@@ -77,33 +77,33 @@ test("a statement is run, and its rows are shown", withPage("sql", async (page) 
 
 test("the statement at the cursor is run, or the selection alone", withPage("sql", async (page) => {
   await run(page, "SELECT 1 AS a; SELECT 2 AS b");
-  assert.deepEqual(await cells(page), [["2"]]);
+  await eventually(async () => assert.deepEqual(await cells(page), [["2"]]));
   await page.keyboard.press("Control+Home");
   for (let at = 0; at < "SELECT 1".length; at += 1) await page.keyboard.press("Shift+ArrowRight");
   await page.keyboard.press("Control+Enter");
   await page.locator(".grid-name", { hasText: "?column?" }).waitFor();
-  assert.deepEqual(await cells(page), [["1"]]);
+  await eventually(async () => assert.deepEqual(await cells(page), [["1"]]));
   await type(page, "CREATE TABLE together (id INT PRIMARY KEY); INSERT INTO together VALUES (1), (2); SELECT count(*) FROM together");
   await page.getByRole("button", { name: "Run all" }).click();
   await page.getByText("3 statements as one transaction").waitFor();
-  assert.deepEqual(await cells(page), [["2"]]);
+  await eventually(async () => assert.deepEqual(await cells(page), [["2"]]));
 }));
 
 test("an error is marked where it is", withPage("sql", async (page) => {
   await run(page, "SELECT 1;\nSELECT 'ä😀', nonsense_name FROM generate_series(1, 2)");
   await page.locator(".error-box").waitFor();
   assert.match(await page.locator(".error-box").innerText(), /nonsense_name[^]*42703 · line 2/);
-  assert.equal(await page.locator(".cm-wrong").textContent(), "nonsense_name");
+  await eventually(async () => assert.equal(await page.locator(".cm-wrong").textContent(), "nonsense_name"));
 }));
 
 test("parameters are typed in fields", withPage("sql", async (page) => {
   await type(page, "SELECT :who || '!' AS greeting, :count + 1 AS more, '?', $$ :no $$");
   await page.getByLabel(":who").fill("Ada");
   await page.getByLabel(":count").fill("41");
-  assert.equal(await page.locator(".parameter").count(), 2);
+  await eventually(async () => assert.equal(await page.locator(".parameter").count(), 2));
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.getByText("Ada!").waitFor();
-  assert.deepEqual((await cells(page))[0].slice(0, 2), ["Ada!", "42"]);
+  await eventually(async () => assert.deepEqual((await cells(page))[0].slice(0, 2), ["Ada!", "42"]));
 }));
 
 test("tabs and history survive a reload", withPage("sql", async (page) => {
@@ -117,7 +117,7 @@ test("tabs and history survive a reload", withPage("sql", async (page) => {
   await page.locator(".cm-content", { hasText: "in the history" }).waitFor();
   await page.getByRole("button", { name: "History" }).click();
   await page.getByRole("button", { name: /SELECT 'in the history'/ }).click();
-  assert.equal(await page.getByRole("tab").count(), 3);
+  await eventually(async () => assert.equal(await page.getByRole("tab").count(), 3));
 }));
 
 test("names of the catalog are completed", async () => {
@@ -139,7 +139,7 @@ test("a plan is a tree whose costly nodes are marked", async () => {
     await type(page, "SELECT a.other, count(*) FROM planned a JOIN planned b ON a.other = b.id GROUP BY 1 ORDER BY 2");
     await page.getByRole("button", { name: "Explain" }).click();
     await page.locator(".plan-node.is-costly").first().waitFor();
-    assert.ok((await page.locator(".plan-node").count()) >= 4);
+    await eventually(async () => assert.ok((await page.locator(".plan-node").count()) >= 4));
     await picture(page, "plan");
     await type(page, "DELETE FROM planned");
     await page.getByRole("button", { name: "Analyze" }).click();
@@ -153,7 +153,7 @@ test("rows are drawn as a chart, shown as JSON and downloaded as CSV", withPage(
   await run(page, "SELECT '2026-01-01'::date + n AS day, (100 + 40 * sin(n / 5.0))::int AS orders, 60 + n AS visits FROM generate_series(1, 60) AS t(n)");
   await page.getByRole("button", { name: "Chart" }).click();
   await page.getByRole("img", { name: "orders, visits by day" }).waitFor();
-  assert.ok((await page.locator(".chart-svg path.line").count()) === 2);
+  await eventually(async () => assert.ok((await page.locator(".chart-svg path.line").count()) === 2));
   await picture(page, "chart");
   assert.deepEqual(await barriers(page), []);
   for (const kind of ["bar", "scatter"]) {
@@ -184,7 +184,7 @@ test("a request is shared without the session", withPage("sql", async (page) => 
 test("a million rows go through a window of some thousands", withPage("sql", async (page) => {
   await run(page, "SELECT n AS id, repeat('x', 20) AS filler FROM generate_series(1, 1000000) AS t(n)");
   await page.getByText("There are more").waitFor();
-  assert.match(await words(page), /^20,000 rows so far/);
+  await eventually(async () => assert.match(await words(page), /^20,000 rows so far/));
   await page.getByRole("button", { name: "Next rows" }).click();
   await page.getByText(/^Rows 20,001 to 40,000/).first().waitFor();
   const client = await page.context().newCDPSession(page);
@@ -197,7 +197,7 @@ test("a million rows go through a window of some thousands", withPage("sql", asy
   await page.getByText(/The last rows, 980,001 to 1,000,000/).waitFor({ timeout: 180_000 });
   const grown = (await heap()) - before;
   assert.ok(grown < 20_000_000, `the page has grown by ${grown} bytes`);
-  assert.equal((await cells(page))[0][0], "980001");
+  await eventually(async () => assert.equal((await cells(page))[0][0], "980001"));
 }));
 
 test("a statement that runs is cancelled, at the server too", withPage("sql", async (page) => {
@@ -206,7 +206,7 @@ test("a statement that runs is cancelled, at the server too", withPage("sql", as
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.locator(".error-box", { hasText: "Cancelled" }).waitFor();
   await run(page, "SELECT 'still here' AS a");
-  assert.deepEqual(await cells(page), [["still here"]]);
+  await eventually(async () => assert.deepEqual(await cells(page), [["still here"]]));
 }));
 
 for (const [name, options] of [
