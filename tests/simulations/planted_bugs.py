@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
 from _pytest.mark import ParameterSet
 
 from simulations.__main__ import MUTANT_SEEDS
@@ -17,10 +18,19 @@ SHARES: Final = 4
 BY_DAY: Final = 3
 """Of each share. One of the first in the list is always among them: it must be found at once."""
 
+STANDS_STILL: Final = frozenset({"load_a_base_with_the_copied_position"})
+"""For the night: clients wait for ten virtual minutes until their run is given up, which takes five
+of the processor."""
+
 
 def share(number: int) -> list[ParameterSet]:
     mutants = MUTANTS[number::SHARES]
-    return sampled(mutants, BY_DAY, always=mutants[:1])
+    quick = [each for each in mutants if each.name not in STANDS_STILL]
+    slow = [each for each in mutants if each.name in STANDS_STILL]
+    return [
+        *sampled(quick, BY_DAY, always=mutants[:1]),
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in slow),
+    ]
 
 
 def is_caught(mutant: Mutant) -> None:
