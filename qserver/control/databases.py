@@ -443,19 +443,23 @@ class Databases:
             await self._serve(host, database, share)
             nursery.cancel_scope.cancel()
 
-    def connect(self, database_id: str, number: int, session: ConnectedSession) -> None:
-        """Count a connection as one to a database, whether that is open or not."""
-        connected = self._connected.setdefault(database_id, {})
-        connected[number] = Connected(session, self._world.now())
+    def connect(
+        self, database_id: str, number: int, session: ConnectedSession
+    ) -> Callable[[], None]:
+        """Count a connection as one to a database, open or not; returns what ends that."""
+        connection = Connected(session, self._world.now())
+        self._connected.setdefault(database_id, {})[number] = connection
+        return partial(self._disconnect, database_id, number, connection)
 
     def _connected_to(self, database_id: str) -> Mapping[int, Connected]:
         return self._connected.get(database_id, {})
 
-    def disconnect(self, database_id: str, number: int) -> None:
-        connected = self._connected[database_id]
-        del connected[number]
-        if not connected:
-            del self._connected[database_id]
+    def _disconnect(self, database_id: str, number: int, connection: Connected) -> None:
+        connected = self._connected.get(database_id, {})
+        if connected.get(number) is connection:  # numbers come again, after a very long time
+            del connected[number]
+            if not connected:
+                del self._connected[database_id]
 
     async def _serve(
         self,

@@ -87,6 +87,7 @@ class State:
         self._options: tuple[Grant, RunOptions] | None = None
         self._input_held = 0
         self._entered = ""
+        self._disconnect: Callable[[], None] | None = None
         self._heard: OpenDatabase | None = None
         """The database, for as long as the session listens: it stays open."""
         self.told: Callable[[], None] = lambda: None
@@ -361,7 +362,7 @@ class State:
     def connect(self, database_id: str) -> None:
         """Be one of the sessions of a database."""
         self.database = database_id
-        self.host.plane.databases.connect(database_id, self.number, self)
+        self._disconnect = self.host.plane.databases.connect(database_id, self.number, self)
 
     def activity(self) -> SessionActivity:
         request, block = self.request, self.block
@@ -384,8 +385,9 @@ class State:
     def close(self) -> None:
         """Release what the session holds."""
         self.block.roll_back()
-        if self.database:
-            self.host.plane.databases.disconnect(self.database, self.number)
+        if self._disconnect is not None:
+            self._disconnect()
+            self._disconnect = None
         if self._heard is not None:
             self._heard.release()
             self._heard = None
