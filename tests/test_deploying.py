@@ -117,8 +117,8 @@ def test_a_wheel_serves_from_an_empty_environment(tmp_path: Path) -> None:
     server = subprocess.Popen(
         line, cwd=source, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+    assert server.stdout is not None
     try:
-        assert server.stdout is not None
         head, key = "", None
         while key is None:
             text = server.stdout.readline()
@@ -139,6 +139,7 @@ def test_a_wheel_serves_from_an_empty_environment(tmp_path: Path) -> None:
     finally:
         server.kill()
         server.wait()
+        server.stdout.close()
 
 
 def _run(*command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,6 @@
 """Access lists: what acldefault gives, and aclexplode reads.
 
-No object has a list of its own here: relacl and its kin are NULL, which means the default.
+Only the schema public has a list of its own: relacl and its kin are NULL, which means the default.
 """
 
 from __future__ import annotations

@@ -23,15 +23,23 @@ Rows = Iterator[dict[str, Any]]
 NAME: Final = "qserver"
 """The name of the role."""
 
+PUBLIC_ACCESS: Final = (f"{NAME}=UC/{NAME}", f"=U/{NAME}")
+
 
 def own_schemas(world: World) -> Rows:
     for name, oid in OWN_SCHEMAS.items():
-        yield {"oid": oid, "nspname": name, "nspowner": OWNER}
+        yield _schema(oid, name)
 
 
 def schemas(world: World, each: Definition) -> Rows:
     if isinstance(each, Schema):
-        yield {"oid": each.oid, "nspname": each.name, "nspowner": OWNER}
+        yield _schema(each.oid, each.name)
+
+
+def _schema(oid: int, name: str) -> dict[str, Any]:
+    """Everybody may use the schema public, which PostgreSQL, too, writes down."""
+    row = {"oid": oid, "nspname": name, "nspowner": OWNER}
+    return {**row, "nspacl": PUBLIC_ACCESS} if name == "public" else row
 
 
 def roles(world: World) -> Rows:
