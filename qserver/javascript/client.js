@@ -7,7 +7,7 @@
  *
  * Values are parameters, never text. A query is sent when it is awaited or iterated. Nothing is
  * sent again that could be applied twice, and no message contains the key: it lives in a closure,
- * where nothing that prints objects finds it. Minified, the file must stay below 12 KiB, so its
+ * where nothing that prints objects finds it. Minified, the file must stay below 12 kB, so its
  * state is in closures, not in objects, whose fields keep their names.
  */
 
@@ -36,11 +36,19 @@ export class SqlError extends Error {
   }
 }
 
-const picked = (object, isWanted) =>
-  Object.fromEntries(Object.entries(object).filter(([name, value]) => isWanted(name, value)));
-const renamed = (object, pattern, rename) =>
-  Object.fromEntries(Object.entries(object).map(([name, value]) => [name.replace(pattern, rename), value]));
+const { entries: entriesOf, fromEntries: objectOf } = Object;
+const { isArray: isList } = Array;
+const ignored = () => {};
+const demand = (isSo, message) => {
+  if (!isSo) throw new TypeError(message);
+};
 
+const picked = (object, isWanted) =>
+  objectOf(entriesOf(object).filter(([name, value]) => isWanted(name, value)));
+const renamed = (object, pattern, rename) =>
+  objectOf(entriesOf(object).map(([name, value]) => [name.replace(pattern, rename), value]));
+
+const zipped = (names, values) => objectOf(names.map((name, at) => [name, values[at]]));
 const present = (object) => picked(object, (_, value) => value != null);
 
 /** What the server tells, with names as JavaScript has them. */
@@ -68,7 +76,7 @@ function writable(name, value) {
   if (typeof given === "number") return isFinite(given) ? given : String(given);
   if (given instanceof ArrayBuffer || given instanceof Uint8Array) return base64(new Uint8Array(given));
   if (ArrayBuffer.isView(given)) return [...given];
-  const isWrong = given === undefined ? Array.isArray(this)
+  const isWrong = given === undefined ? isList(this)
     : /^(f|sy)/.test(typeof given) || typeof given?.then === "function" || given?.[0] === "\0"
       || (value === null && given !== null) || given instanceof Map || given instanceof Set;
   if (isWrong) throw new TypeError(`${given} is no value of SQL`);
@@ -104,7 +112,7 @@ const CONVERTERS = {
 function converterOf(type, options) {
   const bare = type.replace(/\(.*?\)|\[]$/g, "");
   const one = bare === "bigint" ? options.bigint && BigInt : options.values !== "json" && CONVERTERS[bare];
-  const all = (value) => Array.isArray(value) ? value.map(all) : value === null ? null : one(value);
+  const all = (value) => isList(value) ? value.map(all) : value === null ? null : one(value);
   return one && all;
 }
 
@@ -112,9 +120,9 @@ function converterOf(type, options) {
 function rowMaker({ columns, types }, options) {
   const converters = types.map((type) => converterOf(type, options));
   return (came) => {
-    const list = Array.isArray(came) ? came : columns.map((name) => came[name]);
+    const list = isList(came) ? came : columns.map((name) => came[name]);
     const values = list.map((value, at) => converters[at] ? converters[at](value) : value);
-    return options.arrays ? values : Object.fromEntries(values.map((value, at) => [columns[at], value]));
+    return options.arrays ? values : zipped(columns, values);
   };
 }
 
@@ -134,15 +142,16 @@ const fieldsOf = (options) => renamed(picked(options, (name) => !OWN.test(name))
   (letter) => `_${letter.toLowerCase()}`);
 
 /** A path with a query string; what JSON writes as a text is one there. */
-const address = (path, fields) => `${path}?${new URLSearchParams(Object.entries(present(fields))
+const address = (path, fields) => `${path}?${new URLSearchParams(entriesOf(present(fields))
   .map(([name, value]) => [name, value.toJSON?.() ?? (value instanceof Object ? encode(value) : value)]))}`;
 
 const table = (name, fields) => address(`/v1/tables/${encodeURIComponent(name)}/rows`, fields);
 
 function queryRequest(statement, options, accept) {
   const fields = { ...statement, ...fieldsOf(options), format: "arrays" };
-  return options.read ? { path: address("/v1/query", fields), accept }
-    : { path: "/v1/query", body: encode(fields), accept };
+  const path = "/v1/query";
+  return options.read ? { path: address(path, fields), accept }
+    : { path, body: encode(fields), accept };
 }
 
 /** The key by which the server applies a change once; `true` is one that nobody else has. */
@@ -151,15 +160,14 @@ const keyOf = ({ idempotencyKey: key }) =>
 
 // --- retries ---------------------------------------------------------------------------------------
 
-/** Waits, unless the signal says that nobody does any more. */
-const pause = (ms, signal) => new Promise((resolve, reject) => {
-  const stop = () => reject(signal.reason);
-  if (signal?.aborted) stop();
-  signal?.addEventListener("abort", stop);
-  setTimeout(() => {
-    signal?.removeEventListener("abort", stop);
+/** Waits; not for long if the signal says that nobody does any more, which `send` looks at. */
+const pause = (ms, signal) => new Promise((resolve) => {
+  const wake = () => {
+    signal?.removeEventListener("abort", wake);
     resolve();
-  }, ms);
+  };
+  signal?.addEventListener("abort", wake);
+  setTimeout(wake, signal?.aborted ? 0 : ms);
 });
 
 const growing = (tries) => Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** tries) * (0.5 + Math.random());
@@ -198,12 +206,14 @@ let connections = 0;
 function connectionOf(url, key, session, fetch = globalThis.fetch) {
   const newest = new Map(), secrets = [], number = ++connections;
   const { origin, pathname } = new URL(url, globalThis.location?.href);
+  const isKeyMade = typeof key === "function";
+  const base = origin + pathname.replace(/\/$/, "");
   let token, renewAt = Infinity;
 
   // --- keys and sessions
 
   function checked(text) {
-    if (!/^[\x21-\x7e]+$/.test(text)) throw new TypeError("no key has such characters");
+    demand(/^[\x21-\x7e]+$/.test(text), "no key has such characters");
     secrets.push(text);
     return text;
   }
@@ -223,7 +233,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
     } catch {
       // it has ended: a new one begins
     }
-    const own = checked(typeof key === "function" ? await key() : key);
+    const own = checked(isKeyMade ? await key() : key);
     return session ? exchange(own, "/v1/session", session) : own;
   }
 
@@ -251,8 +261,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
       "x-min-version": request.version,
     });
     try {
-      const address = origin + pathname.replace(/\/$/, "") + request.path;
-      return await fetch(address, { method, headers, body, signal, duplex: "half" });
+      return await fetch(base + request.path, { method, headers, body, signal, duplex: "half" });
     } catch (error) {
       throw failureOf(error, signal, request);
     } finally {
@@ -265,7 +274,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
     if (request?.failure) return request.failure; // of the rows that were to be sent
     const reason = error.cause ?? error;
     const detail = shown(`${reason.message}`);
-    if (request?.isUnfinished) return lost(detail, { applied: "no", hint: "Is one of the rows wrong?" });
+    if (request?.isSending) return lost(detail, { applied: "no", hint: "Is one of the rows wrong?" });
     return lost(detail, NOT_SENT.test(reason.code) && { code: "08001", hint: null });
   }
 
@@ -306,7 +315,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
         if (error?.code === "QS025" && consistency === "session") {
           newest.delete(database); // it was made anew: who writes it knows its versions
           options = { ...options, consistency: undefined, maxAgeMs: undefined };
-        } else if (error?.status === 401 && !isNew && (session || typeof key === "function")
+        } else if (error?.status === 401 && !isNew && (session || isKeyMade)
           && !(request.body instanceof ReadableStream)) {
           isNew = true;
           if (bearer === await token) token = undefined;
@@ -338,7 +347,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
   async function* eventsOf(response, options) {
     const reader = response.body.getReader(), decoder = new TextDecoder();
     const { silenceMs = SILENCE_MS } = options;
-    const stop = () => reader.cancel().catch(() => {});
+    const stop = () => reader.cancel().catch(ignored);
     let rest = "";
     try {
       for (;;) {
@@ -474,7 +483,7 @@ function queryOf(connection, options, parts) {
         return text + (value?.[TEXT] ? value[TEXT](params) : `$${params.push(value)}`) + next;
       });
     }
-    if (sql === undefined || own) throw new TypeError("that has parameters of its own");
+    demand(sql !== undefined && !own, "that has parameters of its own");
     return sql;
   }
 
@@ -517,9 +526,9 @@ function queryOf(connection, options, parts) {
 
 async function* linesOf(rows, columns) {
   for await (let row of rows) {
-    if (Array.isArray(row)) {
-      if (row.length !== columns?.length) throw new TypeError("a row does not fit `columns`");
-      row = Object.fromEntries(columns.map((name, at) => [name, row[at]]));
+    if (isList(row)) {
+      demand(row.length === columns?.length, "a row does not fit `columns`");
+      row = zipped(columns, row);
     }
     yield `${encode(row)}\n`;
   }
@@ -527,7 +536,7 @@ async function* linesOf(rows, columns) {
 
 /** The body of a request that is made while it is sent. */
 function streamOf(lines, request) {
-  request.isUnfinished = true; // the server has not got all, so it has applied nothing
+  request.isSending = true; // the server has not got all, so it has applied nothing
   return new ReadableStream({
     async pull(controller) {
       try {
@@ -536,7 +545,7 @@ function streamOf(lines, request) {
         while (text.length < PIECE_CHARS && !next.done) text += (next = await lines.next()).value ?? "";
         if (text) controller.enqueue(new TextEncoder().encode(text));
         if (next.done) {
-          request.isUnfinished = false;
+          request.isSending = false;
           controller.close();
         }
       } catch (error) {
@@ -554,7 +563,7 @@ async function insert(connection, base, name, rows, { columns, format, ...more }
   const request = { path: table(name, fields), body: rows, type, key: keyOf(options), isBulk: true };
   if (format === undefined) {
     const lines = linesOf(rows, columns), isBrowser = globalThis.document || globalThis.importScripts;
-    if (Array.isArray(rows) || isBrowser) { // a browser sends no stream over HTTP/1.1
+    if (isList(rows) || isBrowser) { // a browser sends no stream over HTTP/1.1
       const all = [];
       for await (const line of lines) all.push(line);
       request.body = new Blob(all);
@@ -580,7 +589,7 @@ async function transaction(connection, base, run, { retries = CONFLICTS_MAX, ...
       return result;
     } catch (error) {
       const ended = connection.send({ retryMs: 0 }, () => ({ method: "DELETE", path: `/v1/transaction/${id}` }))
-        .catch(() => {}); // then it ends by itself
+        .catch(ignored); // then it ends by itself
       if (!options.signal?.aborted) await ended;
       if (error?.code !== "40001" || !error.retryable || tries >= retries) throw error;
     }
@@ -598,7 +607,7 @@ async function savepoint(sql, run) {
     await sql`RELEASE ${name}`;
     return result;
   } catch (error) {
-    await sql`ROLLBACK TO ${name}`.then(() => sql`RELEASE ${name}`).catch(() => {});
+    await sql`ROLLBACK TO ${name}`.then(() => sql`RELEASE ${name}`).catch(ignored);
     throw error;
   }
 }
@@ -628,7 +637,7 @@ async function* changes(connection, sql, { since, tables, database, ...options }
 function client(connection, options) {
   const query = (parts, more) => queryOf(connection, { ...options, ...more }, parts);
   const tag = (more) => (strings, ...values) => {
-    if (!strings?.raw) throw new TypeError("write sql`…` as a template, or sql.unsafe(text)");
+    demand(strings?.raw, "write sql`…` as a template, or sql.unsafe(text)");
     return query({ strings, values }, more);
   };
   const sql = tag();
@@ -652,7 +661,7 @@ function client(connection, options) {
     rows: (name, { columns, ...more } = {}) => connection.rows({ ...options, ...more }, (now) =>
       ({ path: table(name, { ...fieldsOf(now), columns: columns?.join() }), accept: EVENTS })),
     call: (method, path, fields) =>
-      connection.send(options, () => ({ method, path, body: fields && encode(fields) })),
+      connection.send(options, () => ({ method, path, body: encode(fields) })),
     async branch(name, { of = options.database ?? "main", asOf } = {}) {
       await sql.call("POST", "/v1/databases", { name, branch_of: of, as_of: asOf });
       return sql.with({ database: name });

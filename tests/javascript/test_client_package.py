@@ -18,7 +18,7 @@ from tests.javascript.installed import packages_of
 from tests.javascript.scripts import CLIENT, ROOT, run_script, variables_of
 from tests.patience import PATIENCE_SECONDS
 
-MINIFIED_BYTES_MAX: Final = 12 * 1024
+MINIFIED_BYTES_MAX: Final = 12_000
 TSC: Final = (
     *("tsc", "--strict", "--noEmit", "--preserveSymlinks", "--target", "es2022"),
     *("--module", "nodenext", "--lib", "es2023,dom,dom.iterable,dom.asynciterable"),
