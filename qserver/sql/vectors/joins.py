@@ -1,20 +1,15 @@
 """Hash joins over vectors: finds the rows of the right side that match each row of a chunk.
 
-    right keys   7 9 7          places of the keys: value - least, for integers of a narrow range;
-    rows         0 1 2          among the sorted distinct ones for others; of words for text
+    right side ──► columns as vectors, and a table of its keys (`join_tables`)
+    left side  ──► batches: places of their keys, then pairs of row numbers
 
-    row_of    [0 . 1]           where keys are unique: the row of each place
-    order     [0 2 1]           otherwise the rows by place, each from starts[place], counts[place]
-
-The last place means "no such key", and the last row is a row of NULLs for it. Several keys combine
-into one: the place of the first times the number of places of the second, plus its place. NULL has
-no place. A row meets its matches in the order of the right side, as in row code.
+A row meets its matches in the order of the right side, as in row code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +17,7 @@ from qserver.functions.context import Context
 from qserver.sql.vectors.batches import concatenated
 from qserver.sql.vectors.builds import Build, Taken
 from qserver.sql.vectors.frames import Frame, JoinedColumns, computed
+from qserver.sql.vectors.join_tables import JoinTable
 from qserver.sql.vectors.operations import Refused, full, scaled, shortened
 from qserver.sql.vectors.plans import ROWS_OF_STEP, VALUES_FILLED_OF_STEP, JoinPlan
 from qserver.sql.vectors.program import JoinedColumn
@@ -34,9 +30,6 @@ ROWS_MAX: Final = 2**20
 ROWS_JOINED_MAX: Final = 2**18
 """A chunk that meets more rows is joined row by row."""
 
-SLOTS_OF_KEY: Final = 4
-"""Slots of the hash table for each key, or up to twice as many: few keys share one."""
-
 WORDS_MAX: Final = 2**16
 """Distinct texts of a column of the right side."""
 
@@ -47,7 +40,11 @@ class Lookup:
     def __init__(self, columns: JoinedColumns, keys: list[Vector], length: int) -> None:
         self.columns = columns
         self._scales = [key.scale for key in keys]
-        self._table = _Table(keys, length)
+        self._table = JoinTable(keys, length)
+
+    def filled(self) -> Generator[None, None, None]:
+        """Fill the table; others may run after each step."""
+        return self._table.filled()
 
     @property
     def size(self) -> int:
@@ -86,190 +83,10 @@ def joined(frame: Frame, build: Build) -> Frame:
     return frame
 
 
-# --- places of keys ------------------------------------------------------------------------------
-
-
-class _Places(Protocol):
-    count: int
-    """The number of places; also the place of a key that is not there."""
-    rows: Array
-    """The places of the rows of the right side."""
-    size: int
-    """Bytes in memory."""
-
-    def of(self, key: Vector, length: int) -> Array: ...
-
-
-class _Numbers:
-    """Places of integers: value - least in a narrow range, else from a hash table."""
-
-    def __init__(self, values: Array) -> None:
-        values = values.astype(np.int64, copy=False)
-        self._low, self._high = int(values.min()), int(values.max())
-        self._hashed: _Hashed | None = None
-        self.count = self._high - self._low + 1
-        if self.count <= 8 * len(values) + 2**16:
-            self.rows: Array = values - self._low
-        else:
-            distinct, self.rows = np.unique(values, return_inverse=True)
-            self.count = len(distinct)
-            self._hashed = _Hashed(distinct)
-        self.size: int = self.rows.nbytes + (0 if self._hashed is None else self._hashed.size)
-
-    def of(self, key: Vector, length: int) -> Array:
-        values = full(key, length)
-        return self.of_values(values.astype(np.int64, copy=False), key.low, key.high)
-
-    def of_values(self, values: Array, low: int, high: int) -> Array:
-        if self._hashed is not None:
-            return self._hashed.places(values)
-        places = values - self._low
-        if low < self._low or high > self._high:  # a difference that overflows is not used
-            there = (values >= self._low) & (values <= self._high)
-            places = np.where(there, places, self.count)
-        return places
-
-
-class _Hashed:
-    """A hash table with open addressing, in which all look-ups proceed together."""
-
-    def __init__(self, distinct: Array) -> None:
-        self._count = len(distinct)
-        self._distinct = np.append(distinct, 0)
-        bits = (SLOTS_OF_KEY * self._count).bit_length()
-        self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
-        self._table: Array = np.full(1 << bits, self._count, np.int32)
-        self.size = self._table.nbytes + self._distinct.nbytes
-        waiting = np.arange(self._count)
-        slots = self._slots(distinct)
-        while len(waiting):
-            free = self._table[slots] == self._count
-            self._table[slots[free]] = waiting[free]
-            left = self._table[slots] != waiting
-            waiting, slots = waiting[left], (slots[left] + 1) & self._mask
-
-    def _slots(self, values: Array) -> Array:
-        found: Array = (values.view(np.uint64) * _SPREAD) >> self._shift
-        return found.astype(np.int64)
-
-    def places(self, values: Array) -> Array:
-        """Return the place of each value among the distinct ones; their number if it is missing."""
-        slots = self._slots(values)
-        places = self._table[slots]
-        others = np.flatnonzero((self._distinct[places] != values) & (places < self._count))
-        slots = slots[others]
-        while len(others):
-            slots = (slots + 1) & self._mask
-            found = self._table[slots]
-            places[others] = found
-            left = (self._distinct[found] != values[others]) & (found < self._count)
-            others, slots = others[left], slots[left]
-        return places.astype(np.int64)
-
-
-_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
-"""Fibonacci hashing: the upper bits of a product with it depend on all bits of a value."""
-
-
-class _Words:
-    """Places of texts."""
-
-    def __init__(self, words: list[str], rows: Array) -> None:
-        self.count = len(words)
-        self.rows = rows.astype(np.int64)
-        self.size: int = self.rows.nbytes  # the words are those of the column
-        self._place = dict(zip(words, range(len(words)), strict=True))
-
-    def of(self, key: Vector, length: int) -> Array:
-        assert key.words is not None
-        places = [self._place.get(word, self.count) for word in key.words]
-        found: Array = np.array(places, np.int64)[key.values]
-        return found
-
-
-class _Table:
-    """The rows of the right side by the places of their keys."""
-
-    def __init__(self, keys: list[Vector], length: int) -> None:
-        self.length = length
-        """Also the number of the row of NULLs, behind all others."""
-        self.count = 0
-        rows = _rows_without_null(keys, length)
-        self._keys: list[_Places] = []
-        self._both: list[_Numbers] = []
-        places = rows
-        if len(rows):
-            self._keys = [_places(key, rows) for key in keys]
-            self.count, places = self._keys[0].count, self._keys[0].rows
-            for other in self._keys[1:]:
-                if self.count * other.count >= 2**62:
-                    raise Refused
-                both = _Numbers(places * other.count + other.rows)
-                self._both.append(both)
-                self.count, places = both.count, both.rows
-        self.counts: Array = np.bincount(places, minlength=self.count + 1)
-        self.row_of: Array | None = None
-        if self.counts.max(initial=0) <= 1:
-            self.row_of = np.full(self.count + 1, length)
-            self.row_of[places] = rows
-        else:
-            self.order: Array = np.append(rows[stable_order(places, self.count)], length)
-            starts = np.cumsum(self.counts) - self.counts
-            self.starts: Array = np.where(self.counts == 0, len(rows), starts)
-
-    @property
-    def size(self) -> int:
-        """Bytes in memory."""
-        arrays = [self.counts]
-        arrays += [self.order, self.starts] if self.row_of is None else [self.row_of]
-        places = sum([each.size for each in (*self._keys, *self._both)])
-        return places + sum([array.nbytes for array in arrays])
-
-    def places(self, keys: list[Vector], length: int) -> Array:
-        """Return the place of each row of the left side; `count` if it has no match."""
-        if not self._keys:
-            return np.zeros(length, np.int64)
-        places, count = self._keys[0].of(keys[0], length), self._keys[0].count
-        for key, other, both in zip(keys[1:], self._keys[1:], self._both, strict=True):
-            seconds = other.of(key, length)
-            pairs = places * other.count + seconds
-            pairs[(places == count) | (seconds == other.count)] = -1
-            places, count = both.of_values(pairs, -1, 2**62), both.count
-        for key in keys:
-            if key.nulls is not None:
-                places = np.where(key.nulls, count, places)
-        return places
-
-
-def stable_order(places: Array, count: int) -> Array:
-    """Return the order of numbers below `count`: numpy sorts 16 bits by counting them."""
-    order: Array = np.argsort((places & 0xFFFF).astype(np.uint16), kind="stable")
-    shift = 16
-    while count > 1 << shift:
-        upper = ((places[order] >> shift) & 0xFFFF).astype(np.uint16)
-        order = order[np.argsort(upper, kind="stable")]
-        shift += 16
-    return order
-
-
-def _places(key: Vector, rows: Array) -> _Places:
-    values = key.values if len(rows) == len(key.values) else key.values[rows]
-    return _Numbers(values) if key.words is None else _Words(key.words, values)
-
-
-def _rows_without_null(keys: list[Vector], length: int) -> Array:
-    """Return the rows without a NULL key; a row of NULLs has one."""
-    present = np.ones(length, np.bool_)
-    for key in keys:
-        if key.nulls is not None:
-            present &= ~key.nulls[:length]
-    return np.flatnonzero(present)
-
-
 class _Matches:
     """The rows of the right side that match some rows."""
 
-    def __init__(self, table: _Table, places: Array) -> None:
+    def __init__(self, table: JoinTable, places: Array) -> None:
         self._table = table
         self._places = places
 
@@ -340,12 +157,15 @@ def _lookup_of(build: Build, context: Context) -> Generator[None, None, Lookup |
     }
     context.work += length * len(columns) // ROWS_OF_STEP
     yield
+    lookup = Lookup(whole, [whole[key] for key in plan.right_keys], length)
     try:
-        lookup = Lookup(whole, [whole[key] for key in plan.right_keys], length)
+        for _ in lookup.filled():
+            context.work += length // ROWS_OF_STEP
+            yield
     except Refused:
         return None
     context.hold_bytes(lookup.size)
-    context.work += length
+    context.work += length // ROWS_OF_STEP
     return lookup
 
 

@@ -7,7 +7,7 @@ refused. What is kept counts as memory of the statement: right sides, groups, an
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import Array, Vector
 
 Batches: TypeAlias = Iterator[TreeRows | None]
+Made = TypeVar("Made")
 
 BATCH_ROWS_MAX: Final = 32_768
 """Rows of a batch: a program of some steps takes a millisecond for them."""
@@ -107,6 +108,18 @@ class TreeRun:
             context.work = context.made = 0
             context.check()
             yield None
+
+    def _in_turns(
+        self, work: Generator[None, None, Made], rows: int
+    ) -> Generator[None, None, Made]:
+        """Do work whose steps visit so many rows, and yield after each of them if that is due."""
+        try:
+            while True:
+                next(work)
+                yield from self._worked(1 + rows // ROWS_OF_STEP)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
 
     def _computed(self, rows: TreeRows, steps: int) -> Iterator[None]:
         yield from self._worked(rows.length * (1 + steps) // ROWS_OF_STEP)
@@ -212,9 +225,8 @@ class TreeRun:
             if gathered.length > RIGHT_ROWS_MAX:
                 raise Refused
             yield from self._computed(rows, 2 * len(part.right_program.steps))
-        right = yield from gathered.finished()
+        right = yield from self._in_turns(gathered.finished(), gathered.length)
         self._context.hold_bytes(right.size)
-        yield from self._worked(right.length // 8)
         for rows in self._batches(part.left):
             if rows is None or not rows.length:
                 yield None
@@ -333,7 +345,10 @@ class _RightSide:
             if vectors:
                 keys.append(_key(vectors))
                 yield None
-        return _Right(columns, keys, self.length)
+        right = _Right(columns, keys, self.length)
+        if right.lookup is not None:
+            yield from right.lookup.filled()
+        return right
 
 
 class _Right:
@@ -344,7 +359,11 @@ class _Right:
         self.length = length
         self.has_null = bool(keys) and keys[0].nulls is not None and bool(keys[0].nulls.any())
         self.lookup = Lookup({}, keys, length) if keys and length else None
-        self.size = 0 if self.lookup is None else self.lookup.size
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, but for the columns."""
+        return 0 if self.lookup is None else self.lookup.size
 
 
 def _asked(key: Vector) -> Vector:
