@@ -69,7 +69,7 @@ CODE := qserver simulations tests docs
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test test-browser nightly lint pytest slowly durations coverage simulate torture \
-	processes-torture log-torture cluster-torture powerloss hostile differential metamorphic suites bench growth counts docs format constraints clean
+	processes-torture log-torture cluster-torture powerloss hostile differential metamorphic suites bench growth counts docs site recording format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -168,6 +168,12 @@ counts: install ## record what requests of the hot path take, for the tests to h
 
 docs: install ## write the page of limits and the plots of docs/performance.md
 	@$(BIN)/python -m docs.generate
+
+site: install ## the docs as a site with search, in build/site
+	@$(BIN)/python -m docs.generate.site
+
+recording: install ## draw the session of README.md anew, with a real server
+	@$(BIN)/python -m docs.generate.recording
 
 format: install ## let ruff format and mend the code
 	@$(BIN)/ruff check --quiet --fix $(CODE)
