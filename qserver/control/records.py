@@ -20,6 +20,7 @@ from msgspec.structs import force_setattr
 
 from qserver.control.shares import Share
 from qserver.control.tiers import Limits
+from qserver.query.permissions import Allowed
 from qserver.sql import Described
 
 ADMIN: Final = "admin"
@@ -180,6 +181,15 @@ class Grant(msgspec.Struct, frozen=True):
     def deadline(self) -> float:
         """Return until when a request that begins now may run, by Trio's clock."""
         return trio.current_time() + self.limits.statement_timeout_ms / 1000
+
+    def allowed(self) -> Allowed:
+        """Return what its statements may do."""
+        whose = self.key_id, self.session_id
+        if self.statements is not None:
+            writes = any(each.writes for each in self.statements.values())
+            return Allowed(True, writes, False, False, *whose, False)
+        may = self.may_read, self.may_write, self.may_define
+        return Allowed(*may, False, *whose, ADMIN in self.scopes)
 
     def has(self, scope: str) -> bool:
         return scope in self.scopes or ADMIN in self.scopes

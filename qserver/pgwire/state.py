@@ -31,7 +31,6 @@ from qserver.pgwire.problems import notice
 from qserver.pgwire.settings import SessionSettings
 from qserver.pgwire.transactions import Block
 from qserver.pgwire.waits import INPUT, OUTPUT, Fatal, Waits
-from qserver.query.permissions import Allowed
 from qserver.query.request import Request
 from qserver.query.results import RunOptions
 from qserver.query.server_facts import SessionActivity
@@ -337,8 +336,7 @@ class State:
         limits, asked = grant.limits, self.settings.statement_timeout_ms
         timeout = limits.statement_timeout_ms if asked is None else asked
         timeout = min(timeout, limits.statement_timeout_max_ms)
-        may = grant.may_read, grant.may_write, grant.may_define
-        allowed = Allowed(*may, key_id=grant.key_id)
+        allowed = grant.allowed()
         options = RunOptions(RETRIES_DEFAULT, timeout, None, None, allowed, session=session)
         self._options = grant, options
         return options
@@ -375,7 +373,9 @@ class State:
             state = f"idle in transaction{' (aborted)' if failed else ''}"
         name = self.settings.session.settings.value("application_name")
         began = None if request is None else request.time
-        return SessionActivity(state, self.query, began, name, self.client, self.is_tls)
+        grant = self.grant
+        whose = ("", None) if grant is None else (grant.key_id, grant.session_id)
+        return SessionActivity(state, self.query, began, name, self.client, self.is_tls, *whose)
 
     def terminate(self) -> None:
         """End the session, and the statement that runs."""

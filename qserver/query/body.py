@@ -170,7 +170,7 @@ def open_reading(
     reader: Snapshot | Transaction | CatalogReader = base
     if plan.system_tables:
         assert isinstance(base, Snapshot)
-        about = request.session, request.environment.server
+        about = request.session, request.environment.server, request.allowed
         reader = CatalogReader(Transaction(base), context, *about)
     if given and is_heavy(given):
         run = partial(_run_plan, plan, reader, context)

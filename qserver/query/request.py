@@ -23,7 +23,7 @@ from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
 from qserver.engine.work import FOREVER, before, timed_out
 from qserver.engine.yielding import yield_to_others
-from qserver.errors import QserverError, ReadOnlyTransaction
+from qserver.errors import Forbidden, QserverError, ReadOnlyTransaction
 from qserver.functions.context import Context
 from qserver.limits import (
     STATEMENT_MEMORY_BYTES_MAX,
@@ -396,7 +396,15 @@ class RequestContext(Context):
     def _session_of(self, number: int) -> ConnectedSession | None:
         self._request.allowed.check_write()
         found = self._request.environment.server.connected().get(number)
-        return None if found is None else found.session
+        if found is None:
+            return None
+        doing = found.session.activity()
+        if not self._request.allowed.may_see(doing.key_id, doing.session_id):
+            raise Forbidden(
+                f"the connection {number} is that of another key",
+                hint="Use the key of that connection, or one with the scope admin.",
+            )
+        return found.session
 
     def transaction_number(self, *, draws: bool) -> int | None:
         """Return a number that no other transaction has; steps of one have the same."""

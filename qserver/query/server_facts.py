@@ -20,6 +20,9 @@ class SessionActivity(NamedTuple):
     client: str
     """The address."""
     is_tls: bool
+    key_id: str
+    """Whose it is."""
+    session_id: str | None
 
 
 class ConnectedSession(Protocol):

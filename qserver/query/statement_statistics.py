@@ -28,6 +28,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from qserver.lexing import lexer
 from qserver.lexing.fingerprint import MARK, ROWS_MARK
 from qserver.limits import (
     STATEMENT_TEXT_COUNTED_LENGTH_MAX,
@@ -42,7 +43,14 @@ DROPPED_SHARE: Final = 20
 COUNTER_BYTES: Final = 4000
 """Approximate memory of a counter beside its text."""
 
-_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)|(\"(?:[^\"]|\"\")*\")", re.DOTALL)
+_COMMENT: Final = re.compile(
+    rf"{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT}|/\*.*|({lexer.QUOTED})", re.DOTALL
+)
+"""Comments, the last of which may be cut, and quoted names, in which there are none."""
+_SET: Final = re.compile(
+    r"((?:alter (?:database|role|user|system)\b.*? )?set [^=]*?(?:=|\bto\b)).+",
+    re.IGNORECASE | re.DOTALL,
+)
 _LIST: Final = re.compile(
     rf"(\b(?:in\s*\(|array\s*\[)\s*){MARK}(?:\s*,\s*{MARK})+(\s*[)\]])", re.IGNORECASE
 )
@@ -83,11 +91,15 @@ ReportSlow = Callable[[SlowRun], None]
 def normal_form(fingerprint: str) -> str:
     """Return a statement as it is shown: with numbers for literals, without comments.
 
-    `a IN (1, 2, 3)` is shown as `a IN ($1, ...)`, so lists of any length are one statement.
+    `a IN (1, 2, 3)` is shown as `a IN ($1, ...)`, so lists of any length are one statement. What a
+    setting is set to is a value, also if it is written as a word.
     """
     text = fingerprint[: 4 * STATEMENT_TEXT_COUNTED_LENGTH_MAX]
     text = _COMMENT.sub(lambda found: found[1] or " ", text)
     text = " ".join(text.split()).rstrip("; ")
+    setting = _SET.fullmatch(text)
+    if setting is not None:
+        text = f"{setting[1]} {MARK}"
     text = text.replace(ROWS_MARK, f"({MARK}), ...")
     text = _LIST.sub(rf"\1{MARK}, ...\2", text)
     number = max(map(int, _PARAMETER.findall(text)), default=0)

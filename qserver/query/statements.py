@@ -283,7 +283,8 @@ class StatementRun:
         self._depend_on(plan)
         reader: Any = transaction
         if plan.system_tables:
-            about = self.context, self.session, self.request.environment.server
+            request = self.request
+            about = self.context, self.session, request.environment.server, request.allowed
             reader = CatalogReader(transaction, *about)
         if self.session is not None and self.session.settings.zone is not None:
             reader = ZonedReader(reader, self.session.settings.zone)

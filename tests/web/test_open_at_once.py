@@ -48,3 +48,13 @@ async def test_each_request_is_told_and_logged_by_its_own_ids() -> None:
             assert shown.status == 404 and name in json.loads(shown.body)["error"]["message"]
         wrong = await client.ask(message("POST", f"/v1/transaction/{names[0]}/comit"))
         assert wrong.status == 404 and names[0] in wrong.body.decode()
+
+
+async def test_its_session_lasts_also_with_settings_of_its_own() -> None:
+    async with serving() as served, await served.client() as client:
+        settings = {"settings": {"timezone": "Asia/Tokyo"}}
+        answer = await client.ask(message("POST", "/v1/transaction/open", settings))
+        inside = {"X_Transaction": json.loads(answer.body)["transaction"]["id"]}
+        for sql in ("prepare p as select current_setting('timezone') as zone", "execute p"):
+            answer = await client.ask(query(sql, **inside))
+        assert json.loads(answer.body)["rows"] == [{"zone": "Asia/Tokyo"}]

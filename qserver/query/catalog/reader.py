@@ -12,6 +12,7 @@ a look-up that finds nothing, again and again, nor a catalog of many definitions
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from functools import cache
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -22,6 +23,7 @@ from qserver.query.catalog.relations import relation_of_tree
 from qserver.query.catalog.sources import MakeFixedRows, Source, source_of
 from qserver.query.catalog.world import Shown, World
 from qserver.query.definition_texts import SYSTEM_TABLES as OWN_TABLES
+from qserver.query.permissions import NOBODY, Allowed
 from qserver.query.server_facts import NO_FACTS, ServerFacts
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import Bound, Key, Predicate, Row
@@ -60,6 +62,7 @@ class CatalogReader:
         worker: Worker,
         session: Shown | None = None,
         server: ServerFacts = NO_FACTS,
+        allowed: Allowed = NOBODY,
     ) -> None:
         transaction.whole_catalog_seen = True
         self._transaction = transaction
@@ -67,7 +70,7 @@ class CatalogReader:
         self._session = session
         self._unpaged = 0
         """Steps since a page was handed out."""
-        self._world = World(transaction.catalog, transaction.snapshot, session, server)
+        self._world = World(transaction.catalog, transaction.snapshot, session, server, allowed)
         self._made: dict[tuple[int, int], list[Row]] = {}
         """Rows of a table by the definition that has them: a statement may want them many times."""
         self._fixed: dict[int, list[Row]] = {}
@@ -79,7 +82,7 @@ class CatalogReader:
         return getattr(self._transaction, name)
 
     def before(self) -> CatalogReader:
-        about = self._worker, self._session, self._world.server
+        about = self._worker, self._session, self._world.server, self._world.allowed
         return CatalogReader(self._transaction.before(), *about)
 
     def get_entry(self, tree: int, key: Key) -> Row | None:
@@ -261,6 +264,8 @@ def _empty(sql_type: Any) -> Any:
         return ()
     if sql_type.kind is Kind.REGPROC:
         return NO_OBJECT
+    if sql_type.kind is Kind.NUMERIC:
+        return Decimal(0)
     return 0.0 if sql_type.kind in (Kind.REAL, Kind.DOUBLE) else 0
 
 

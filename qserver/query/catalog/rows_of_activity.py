@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from qserver.engine.advisory_locks import Key, Lock
@@ -18,7 +19,9 @@ from qserver.query.server_facts import Connected, SessionActivity
 
 Rows = Iterator[dict[str, Any]]
 
-_REQUEST: Final = SessionActivity("active", "", None, "", "", is_tls=False)
+_REQUEST: Final = SessionActivity("active", "", None, "", "", False, "", None)
+HIDDEN: Final = "<insufficient privilege>"
+"""PostgreSQL's words instead of a statement that the reader may not see."""
 _MASK: Final = 0xFFFFFFFF
 
 
@@ -37,15 +40,24 @@ def _connections(world: World) -> Iterator[tuple[int, float | None, SessionActiv
 
 
 def activity(world: World) -> Rows:
+    """The rows of pg_stat_activity; of what others do, that they are there."""
+    own = 0 if world.session is None else world.session.number
     for number, began, doing in _connections(world):
-        waits = doing.state != "active"
-        changed = _moment(doing.query_began)
-        yield {
+        is_there = {
             "datid": DATABASE,
             "datname": world.server.database,
             "pid": number,
             "usesysid": OWNER,
             "usename": NAME,
+            "backend_type": "client backend",
+        }
+        if number != own and not world.allowed.may_see(doing.key_id, doing.session_id):
+            yield {**is_there, "query": HIDDEN}
+            continue
+        waits = doing.state != "active"
+        changed = _moment(doing.query_began)
+        yield {
+            **is_there,
             "application_name": doing.application_name,
             "client_addr": doing.client or None,
             "backend_start": _moment(began),
@@ -56,7 +68,6 @@ def activity(world: World) -> Rows:
             "wait_event": "ClientRead" if waits else None,
             "state": doing.state,
             "query": doing.query,
-            "backend_type": "client backend",
         }
 
 
@@ -137,10 +148,14 @@ def conflict_counts(world: World) -> Rows:
 
 
 def zeros(*names: str) -> Any:
-    """Return the source of one row of counts; a name that ends in _time is a length of time."""
+    """Return the source of one row of counts.
+
+    A name that ends in _time is a length of time, one that ends in _bytes a numeric.
+    """
+    zeros_of: dict[str, Any] = {"time": 0.0, "bytes": Decimal(0)}
 
     def rows(world: World) -> Rows:
-        counts = {name: 0.0 if name.endswith("_time") else 0 for name in names}
+        counts = {name: zeros_of.get(name.rpartition("_")[2], 0) for name in names}
         yield counts | {"stats_reset": _moment(world.server.started)}
 
     return rows

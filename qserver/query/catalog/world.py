@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.expressions import NodeTree, node_tree
 from qserver.query.catalog.search_path import OWN_SCHEMAS, SearchPath, own_schema
+from qserver.query.permissions import NOBODY, Allowed
 from qserver.query.server_facts import NO_FACTS, ServerFacts
 from qserver.query.settings.values import DEFAULTS, Settings
 from qserver.storage.catalog import Catalog
@@ -84,7 +85,9 @@ class Shown(Protocol):
 class World:
     """A catalog as PostgreSQL's tables show it to a session; look-ups cost what they find."""
 
-    __slots__ = ("catalog", "path", "server", "session", "settings", "snapshot", "steps")
+    __slots__ = (
+        *("allowed", "catalog", "path", "server", "session", "settings", "snapshot", "steps"),
+    )
 
     def __init__(
         self,
@@ -92,8 +95,11 @@ class World:
         snapshot: Snapshot,
         session: Shown | None = None,
         server: ServerFacts = NO_FACTS,
+        allowed: Allowed = NOBODY,
     ) -> None:
         self.server = server
+        self.allowed = allowed
+        """What the one who asks may see of others."""
         self.catalog = catalog
         self.snapshot = snapshot
         self.session = session

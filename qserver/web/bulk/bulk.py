@@ -37,7 +37,6 @@ from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall, Serving
 from qserver.web.description import shapes
 from qserver.web.query_strings import read_query_string
 from qserver.web.route import Route
-from qserver.web.service.service import allowed_of
 from qserver.web.statements.freshness import MIN_VERSION, version_wanted
 from qserver.web.statements.idempotency import REPLAYED, name_of_answer
 from qserver.web.statements.json_values import encode_json
@@ -136,7 +135,7 @@ class BulkCall(KeyedCall):
         self, opened: OpenDatabase, bulk: Any, body: BodyPieces, name: bytes | None
     ) -> Answered:
         """Insert the rows. With `name`, store the answer under it, or return the stored one."""
-        sql, allowed = opened.sql, allowed_of(self.grant)
+        sql, allowed = opened.sql, self.grant.allowed()
         still_allowed = partial(self.check_still_allowed, opened)
         options = RunOptions(
             timeout_ms=self.grant.limits.statement_timeout_ms,

@@ -30,7 +30,6 @@ from qserver.web.bulk.bulk import BodyPieces, BulkCall, BulkEndpoint
 from qserver.web.description import shapes
 from qserver.web.places import check_place
 from qserver.web.query_strings import read_query_string
-from qserver.web.service.service import allowed_of
 from qserver.web.statements.idempotency import no_key_inside
 from qserver.web.statements.json_values import encode_json
 
@@ -124,7 +123,7 @@ class CopyInCall(BulkCall):
 
     async def _step(self, held: Held, asked: CopyOptions, body: BodyPieces) -> Answered:
         transaction, service = held.transaction, self.endpoint.service
-        allowed = allowed_of(self.grant)
+        allowed = self.grant.allowed()
         if transaction.read_only:
             allowed = msgspec.structs.replace(allowed, read_only=True)
         allowed.check_write()

@@ -45,7 +45,6 @@ from qserver.limits import BODIES_BYTES_MAX
 from qserver.pgwire import Statistics
 from qserver.pgwire.texts import Texts
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.permissions import Allowed
 from qserver.query.statement_counting import MS
 from qserver.query.statement_statistics import SlowRun, StatementStatistics
 from qserver.replication.replicated_folder import ReplicatedFolder
@@ -359,14 +358,6 @@ def _memory_of(settings: Settings) -> tuple[PageCache, MemoryPool, MemoryPool]:
 def _checkpoint_failed(database: DatabaseStatistics) -> bool:
     living = database.generation
     return living is not None and living.checkpoints.trouble is not None
-
-
-def allowed_of(grant: Grant) -> Allowed:
-    """The permissions on statements that the grant's scopes, or its own statements, give."""
-    if grant.statements is not None:
-        writes = any(each.writes for each in grant.statements.values())
-        return Allowed(True, writes, False, key_id=grant.key_id)
-    return Allowed(grant.may_read, grant.may_write, grant.may_define, key_id=grant.key_id)
 
 
 _KEY_HINT: Final = "Send the header Authorization: Bearer svc_k_…"

@@ -22,7 +22,6 @@ from qserver.engine.work import Step
 from qserver.errors import InvalidRequest, MethodNotAllowed, QserverError, ReadOnlyTransaction
 from qserver.http1 import Headers, Response
 from qserver.query.basis import Basis
-from qserver.query.permissions import Allowed
 from qserver.query.results import TransactionResult
 from qserver.web.calls import JSON, ONLY_JSON, Facts, Serving
 from qserver.web.query_strings import read_query_string, whole_number
@@ -84,7 +83,8 @@ class ReadCall(QueryCall):
         return super()._open_stream()
 
     def _only_read(self) -> None:
-        allowed = Allowed(self._options.allowed.read, read_only=True, key_id=self.grant.key_id)
+        may = {"write": True, "define": True, "read_only": True}  # so that the method is refused
+        allowed = msgspec.structs.replace(self._options.allowed, **may)
         self._options = msgspec.structs.replace(self._options, allowed=allowed)
 
     def headers(self, own: Any = ONLY_JSON) -> Headers:

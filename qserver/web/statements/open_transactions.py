@@ -55,7 +55,6 @@ from qserver.web.description import shapes
 from qserver.web.places import check_place
 from qserver.web.query_strings import read_query_string
 from qserver.web.route import Route
-from qserver.web.service.service import allowed_of
 from qserver.web.statements.answers import error_body
 from qserver.web.statements.as_of import as_of_given
 from qserver.web.statements.freshness import MIN_VERSION, version_wanted
@@ -148,7 +147,7 @@ class OpenCall(TransactionRouteCall):
             )
         plane, grant = self.endpoint.service.plane, self.grant
         plane.open_transactions.check_room(grant)
-        allowed = allowed_of(grant)
+        allowed = grant.allowed()
         if not (allowed.read or allowed.write or allowed.define):
             raise Forbidden("this key may use no data", hint="Use a key with the scope data:read.")
         wanted = self._request.database
@@ -162,7 +161,7 @@ class OpenCall(TransactionRouteCall):
     def _begin(self, opened: OpenDatabase) -> Generator[Step, Any, OpenTransaction]:
         read_only, given = bool(self._request.read_only), self._request.as_of
         wanted = version_wanted(self.values.get(MIN_VERSION), self._request.min_version)
-        session = session_given(self._request.settings)
+        session = session_given(self._request.settings, lasts=True)
         transaction: OpenTransaction | None
         if given is not None:
             asked = opened, as_of_given(given), wanted, session
@@ -261,7 +260,7 @@ class CommitCall(TransactionRouteCall):
     def _commit(self, held: Held) -> Generator[Step, Any, Outcome]:
         transaction, sql = held.transaction, held.opened.sql
         options = RunOptions(
-            timeout_ms=self.grant.limits.statement_timeout_ms, allowed=allowed_of(self.grant)
+            timeout_ms=self.grant.limits.statement_timeout_ms, allowed=self.grant.allowed()
         )
         transaction.check_active()
         if not transaction.transaction.changes_anything:  # whatever it read was true at its version

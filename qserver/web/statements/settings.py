@@ -7,11 +7,16 @@ from collections.abc import Mapping
 from qserver.query.session import Session
 
 
-def session_given(settings: Mapping[str, str | int | float | bool] | None) -> Session | None:
-    """Return a session with the settings; None if the request has none."""
+def session_given(
+    settings: Mapping[str, str | int | float | bool] | None, *, lasts: bool = False
+) -> Session | None:
+    """Return a session with the settings; None if the request has none.
+
+    `lasts`: it goes on after this request.
+    """
     if settings is None:
         return None
-    return Session({name: _text(value) for name, value in settings.items()}, lasts=False)
+    return Session({name: _text(value) for name, value in settings.items()}, lasts=lasts)
 
 
 def _text(value: str | int | float | bool) -> str:

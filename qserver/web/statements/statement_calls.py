@@ -44,7 +44,6 @@ from qserver.query.sql_database import RunOptions, Statement, TransactionResult
 from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.description.shapes import QueryRequest, TransactionRequest
 from qserver.web.places import check_place, check_version, named_transaction
-from qserver.web.service.service import allowed_of
 from qserver.web.statements.answers import WRITERS, Encoded, Sliced, rows_json, sliced
 from qserver.web.statements.as_of import as_of_of
 from qserver.web.statements.freshness import MIN_VERSION, freshness_of
@@ -90,7 +89,7 @@ class StatementEndpoint(Endpoint):
         """The last grant, and the default options of statements for it."""
 
     def options_of(self, grant: Grant) -> RunOptions:
-        allowed = allowed_of(grant)
+        allowed = grant.allowed()
         timeout_ms = grant.limits.statement_timeout_ms
         limits = RETRIES_DEFAULT, timeout_ms, ANSWER_ROWS_MAX, None
         options = RunOptions(*limits, allowed, may_leave=True)
