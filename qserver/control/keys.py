@@ -397,7 +397,7 @@ class Keys:
         async with self._store.changing(grant):
             key = await self._find(grant, key_id)
             if key.revoked_at is None:
-                _check_covered(grant, key)
+                check_covered(grant, key.scopes, key.database_ids)
                 await self._check_not_last(key)
             await self._store.write(self._revocation(key))  # again: every process has to have it
             self._ended(key.id)
@@ -440,7 +440,7 @@ class Keys:
 
     async def _find_changeable(self, grant: Grant, key_id: str) -> Key:
         key = await self._find(grant, key_id)
-        _check_covered(grant, key)
+        check_covered(grant, key.scopes, key.database_ids)
         state = key.state(self._store.now())
         if state != "active":
             raise InvalidRequest(f"the key is {state}", hint="Make a new one.")
@@ -485,9 +485,11 @@ def _ids_of(names: dict[str, str], databases: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(ids))
 
 
-def _check_covered(grant: Grant, key: Key) -> None:
-    """Refuse to touch a key that may do more than the caller's."""
-    if not grant.has_all(key.scopes) or not grant.may_use_all(key.database_ids):
+def check_covered(
+    grant: Grant, scopes: tuple[str, ...], database_ids: frozenset[str] | None
+) -> None:
+    """Refuse to touch a key, or what is made from it, that may do more than the caller's."""
+    if not grant.has_all(scopes) or not grant.may_use_all(database_ids):
         raise Forbidden(
             "that key may do more than this one",
             hint="Use a key that has all its scopes and databases.",

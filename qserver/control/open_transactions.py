@@ -177,6 +177,11 @@ class OpenTransactions:
     def count(self, organization_id: str) -> int:
         return self._of_organization.get(organization_id, 0)
 
+    def of_organization(self, organization_id: str) -> list[Held]:
+        """Return its transactions that have not ended."""
+        every = [each for each in self._held.values() if each.organization_id == organization_id]
+        return [each for each in every if each.end is None]
+
     def check_room(self, grant: Grant) -> None:
         """Raise if the organization has as many open transactions as it may have."""
         most = grant.limits.open_transactions

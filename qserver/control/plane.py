@@ -34,6 +34,7 @@ from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.barrier import Barrier
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.held_list import HeldList
 from qserver.control.keys import Keys
 from qserver.control.leading import AGAIN_SECONDS, Leader, LeaderSource, follow_leader
 from qserver.control.nodes.hints import Hints
@@ -149,9 +150,8 @@ class ControlPlane:
         self.statement_counts = StatementCounts(owners, databases.statements)
         store = self._store = Store(world.now)
         self._rates = Rates(self._windows(node) if windows is None else windows)
-        self._signup_rates = SignupRates(
-            trio.current_time, options.signups_per_address, options.signups_per_hour
-        )
+        per_address, per_hour = options.signups_per_address, options.signups_per_hour
+        self._signup_rates = SignupRates(trio.current_time, per_address, per_hour)
         tasks = self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
         self.space = Space(store, databases, shares, owners)
@@ -170,6 +170,7 @@ class ControlPlane:
             store, access, databases, owners, tasks, mint, world.report, self.space
         )
         self.open_transactions = OpenTransactions(mint, world.now)
+        self.held_list = HeldList(owners, self.open_transactions)
         end_key = self._everywhere(self.open_transactions.finish_key)
         end_session = self._everywhere(self.open_transactions.finish_session)
         self.keys = Keys(store, access, owners, mint, end_key)

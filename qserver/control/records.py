@@ -106,6 +106,18 @@ class SessionRecord(msgspec.Struct, frozen=True):
     bound: Mapping[str, Any] | None = None
 
 
+class ListedSession(msgspec.Struct, frozen=True):
+    """A session as others see it; `database` is the one that it is limited to."""
+
+    id: str
+    key_id: str
+    key: str
+    scopes: tuple[str, ...]
+    database: str | None
+    created_at: datetime
+    expires_at: datetime
+
+
 class Use(msgspec.Struct, frozen=True):
     """What an organization has: living keys and sessions, requests of the last minute."""
 

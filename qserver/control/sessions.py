@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from qserver.control.access import Access
-from qserver.control.records import Grant, SessionRecord
-from qserver.control.requests import checked_scopes
+from qserver.control.keys import check_covered
+from qserver.control.records import Grant, ListedSession, SessionRecord
+from qserver.control.requests import Page, checked_scopes, require
 from qserver.control.statement_texts import checked_bound
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
-from qserver.errors import Forbidden, InvalidRequest
+from qserver.errors import Forbidden, InvalidRequest, NotFound
 from qserver.limits import (
     SESSION_KEPT_SECONDS,
     SESSION_LIFE_SECONDS_MAX,
@@ -131,8 +132,52 @@ class Sessions:
     async def delete(self, grant: Grant) -> None:
         session_id = _session_of(grant)
         async with self._store.changing(grant):
-            await self._store.write(Statement("delete from sessions where id = $1", [session_id]))
-            self._ended(session_id)
+            await self._delete(session_id)
+
+    # --- those of the organization ---
+
+    async def list_page(
+        self, grant: Grant, cursor: str | None = None, limit: int | None = None
+    ) -> tuple[list[ListedSession], str | None]:
+        """Return a page of the organization's sessions that live, oldest first, and the next
+        cursor."""
+        require(grant, "keys")
+        page = Page("ses", cursor, limit)
+        rows = await self._store.rows(
+            "select s.id, s.key_id, k.name, s.scopes, d.name, s.created_at, s.expires_at"
+            " from sessions s join keys k on k.id = s.key_id"
+            " left join databases d on d.id = s.database_id"
+            " where k.organization_id = $1 and s.id > $2 and s.expires_at > $4"
+            " and k.revoked_at is null and (k.expires_at is null or k.expires_at > $4)"
+            " order by s.id limit $3",
+            grant.organization_id,
+            page.after,
+            page.length + 1,
+            self._store.now(),
+        )
+        return page.cut(rows, lambda row: ListedSession(*row))
+
+    async def end(self, grant: Grant, session_id: str) -> None:
+        """End a session of the organization, from this moment on."""
+        require(grant, "keys")
+        async with self._store.changing(grant):
+            rows = await self._store.rows(
+                "select k.scopes, k.databases from sessions s join keys k on k.id = s.key_id"
+                " where k.organization_id = $1 and s.id = $2",
+                grant.organization_id,
+                session_id,
+            )
+            if not rows:
+                raise NotFound(
+                    f"there is no session {session_id!r}", hint="GET /v1/sessions lists them."
+                )
+            ((scopes, databases),) = rows
+            check_covered(grant, scopes, None if databases is None else frozenset(databases))
+            await self._delete(session_id)
+
+    async def _delete(self, session_id: str) -> None:
+        await self._store.write(Statement("delete from sessions where id = $1", [session_id]))
+        self._ended(session_id)
 
     async def _end_of_key(self, grant: Grant) -> datetime | None:
         ((expires_at,),) = await self._store.rows(

@@ -185,3 +185,68 @@ async def test_expired_sessions_are_swept_and_living_ones_stay() -> None:
             await opened.plane.authenticate(old)
         with pytest.raises(Unauthorized, match="expired"):
             await opened.plane.authenticate(young)
+
+
+async def test_living_sessions_are_listed_in_pages_without_their_tokens() -> None:
+    async with opened_plane() as opened:
+        await opened.plane.records.create(opened.grant, "shop")
+        whole, _ = await made(opened)
+        opened.world.time += 1
+        narrow, _ = await opened.plane.sessions.create(opened.grant, "shop", ["data:read"])
+        opened.world.time += 1
+        key, secret = await opened.plane.keys.create(opened.grant, "temporary")
+        of_key, _ = await made(opened, await opened.plane.authenticate(secret))
+        stranger = await opened.stranger()
+        await made(opened, stranger)
+        first, cursor = await opened.plane.sessions.list_page(opened.grant, None, 2)
+        rest, end = await opened.plane.sessions.list_page(opened.grant, cursor, 2)
+        assert [each.id for each in (*first, *rest)] == [whole.id, narrow.id, of_key.id]
+        assert cursor is not None and end is None
+        assert (first[1].database, first[1].scopes) == ("shop", ("data:read",))
+        assert (first[0].database, rest[0].key_id, rest[0].key) == (None, key.id, "temporary")
+        await opened.plane.keys.revoke(opened.grant, key.id)
+        assert len((await opened.plane.sessions.list_page(opened.grant))[0]) == 2
+        opened.world.time += DAY - 2
+        ((left,), _) = await opened.plane.sessions.list_page(opened.grant)
+        assert left.id == narrow.id
+        opened.world.time += 1
+        assert await opened.plane.sessions.list_page(opened.grant) == ([], None)
+
+
+async def test_a_session_of_another_key_is_ended_by_one_that_may_do_as_much() -> None:
+    async with opened_plane() as opened:
+        record, token = await opened.plane.sessions.create(opened.grant)
+        end = opened.plane.sessions.end
+        for refused in (
+            await opened.limited("keys"),
+            await opened.limited("keys", *SCOPES, databases=["main"]),
+        ):
+            with pytest.raises(Forbidden, match="may do more"):
+                await end(refused, record.id)
+        for without in (
+            opened.plane.sessions.list_page(await opened.limited("data:read")),
+            end(await opened.limited("databases", "data:write"), record.id),
+        ):
+            with pytest.raises(Forbidden, match="the scope keys"):
+                await without
+        stranger = await opened.stranger()
+        with pytest.raises(NotFound):
+            await end(stranger, record.id)
+        await opened.plane.authenticate(token)
+        await end(opened.grant, record.id)
+        with pytest.raises(Unauthorized):
+            await opened.plane.authenticate(token)
+        with pytest.raises(NotFound, match="no session"):
+            await end(opened.grant, record.id)
+
+
+async def test_a_session_that_somebody_ends_takes_its_open_transactions_along() -> None:
+    async with opened_plane() as opened:
+        record, grant = await made(opened)
+        with await opened.plane.database(grant, None) as database:
+            database.users += 1
+            opened.plane.open_transactions.hold(
+                grant, database, await database.sql.open(False, 1000)
+            )
+        await opened.plane.sessions.end(opened.grant, record.id)
+        assert opened.plane.open_transactions.statistics().held == 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from qserver.web.route import Plane, Route
 
-_MEDIA: Final = {"js": "text/javascript", "ts": "application/typescript"}
+_MEDIA: Final = {"js": "text/javascript", "ts": "text/typescript"}
 
 CLIENT_FILES: Final = tuple(
     Route(

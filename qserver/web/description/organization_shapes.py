@@ -61,3 +61,44 @@ class SignupAnswer(Struct, frozen=True):
     key: str
     key_id: str
     urls: dict[str, str]
+
+
+class ListedSession(Struct, frozen=True):
+    """A session that lives; `key` is the name of its key, `database` the one it is limited to."""
+
+    id: str
+    key_id: str
+    key: str
+    scopes: list[str]
+    database: str | None
+    created_at: datetime
+    expires_at: datetime
+
+
+class SessionsAnswer(Struct, frozen=True):
+    success: Literal[True]
+    sessions: list[ListedSession]
+    next_cursor: str | None
+
+
+class HeldTransaction(Struct, frozen=True):
+    """An open transaction of any key; `is_used`: a request runs in it now."""
+
+    id: str
+    database: str
+    key_id: str
+    session_id: str | None
+    state: Literal["active", "failed"]
+    is_used: bool
+    read_only: bool
+    version: int
+    statements: int
+    rows_changed: int
+    bytes: int
+    created_at: datetime
+    expires_at: datetime
+
+
+class HeldTransactionsAnswer(Struct, frozen=True):
+    success: Literal[True]
+    transactions: list[HeldTransaction]

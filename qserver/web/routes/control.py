@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from qserver.config import history_seconds
 from qserver.control.branches import Origin
+from qserver.control.held_list import HeldTransaction
 from qserver.control.records import (
     DatabaseFacts,
     DatabaseRecord,
@@ -52,6 +53,16 @@ class ControlRoutes:
     async def post_v1_session_refresh(self, admission: Admission) -> shapes.SessionAnswer:
         record = await self._plane.sessions.refresh(admission.grant)
         return shapes.SessionAnswer(True, _session(record, None, self._now()))
+
+    async def get_v1_sessions(self, admission: Admission) -> organization_shapes.SessionsAnswer:
+        found, cursor = await self._plane.sessions.list_page(
+            admission.grant, admission.queries().get("cursor"), admission.number("limit")
+        )
+        listed = [organization_shapes.ListedSession(**asdict(each)) for each in found]
+        return organization_shapes.SessionsAnswer(True, listed, cursor)
+
+    async def delete_v1_sessions_session_id(self, admission: Admission, session_id: str) -> None:
+        await self._plane.sessions.end(admission.grant, session_id)
 
     async def delete_v1_session(self, admission: Admission) -> None:
         await self._plane.sessions.delete(admission.grant)
@@ -159,6 +170,17 @@ class ControlRoutes:
             admission.grant, key_id, wanted.grace_seconds
         )
         return shapes.KeyAnswer(**_key(record), key=secret)
+
+    # --- open transactions of all keys ---
+
+    async def get_v1_transactions(
+        self, admission: Admission
+    ) -> organization_shapes.HeldTransactionsAnswer:
+        found = await self._plane.held_list.every(admission.grant)
+        return organization_shapes.HeldTransactionsAnswer(True, list(map(_held, found)))
+
+    async def delete_v1_transactions_id(self, admission: Admission, id: str) -> None:
+        await self._plane.held_list.end(admission.grant, id)
 
     # --- organizations ---
 
@@ -289,6 +311,14 @@ def _key(record: KeyRecord) -> dict[str, Any]:
     if record.statements is None:
         del fields["statements"], fields["bound"]
     return fields
+
+
+def _held(found: HeldTransaction) -> organization_shapes.HeldTransaction:
+    fields = asdict(found)
+    del fields["database_id"]
+    for name in ("created_at", "expires_at"):
+        fields[name] = datetime.fromtimestamp(fields[name], UTC)
+    return organization_shapes.HeldTransaction(**fields)
 
 
 def _organization(found: OrganizationOverview) -> dict[str, Any]:

@@ -124,7 +124,7 @@ test("no other tab, cookie or storage holds the session", async () => {
   assert.ok(!seen.includes(token));
   assert.deepEqual(await page.context().cookies(), []);
   await page.goto(`${ADDRESS}/console#/admin/sessions`);
-  await page.getByText("Scopes").waitFor();
+  await page.getByRole("row", { name: /yours/ }).waitFor();
   assert.ok(!(await page.content()).includes(token), "the page shows the token");
   await closed(page);
 });

@@ -1,53 +1,100 @@
-// The session of this page, clients of PostgreSQL, and open transactions.
+// Sessions of all keys, open transactions, and clients of PostgreSQL.
 
-import { button, field, fill, h } from "../core/dom.js";
-import { wordsOf } from "../core/api.js";
+import { button, fill, h } from "../core/dom.js";
+import { confirmed } from "../core/dialog.js";
 import { notify, telling } from "../core/notice.js";
 import { bytes, counted, moment, textOf } from "../core/values.js";
 import { tableOf } from "../data/definition.js";
 
 const CLIENTS = "SELECT pid, usename, application_name, state, backend_start, query FROM pg_stat_activity ORDER BY backend_start";
+const SHOWN_MAX = 500;
 
 export async function sessions(place, app) {
-  const { record } = app.session;
-  const { use } = await app.api.get("/v1/organization");
-  const clients = await app.query(CLIENTS).catch(() => null);
-  const own = [
-    ["Session", record.id],
-    ["Key", record.key_id],
-    ["Scopes", record.scopes.join(", ")],
-    ["Begun", moment(record.created_at)],
-    ["Ends", moment(record.expires_at)],
-  ].map(([title, value]) => h("tr", {}, h("th", { scope: "row" }, title), h("td", {}, value)));
+  const again = () => sessions(place, app);
+  const [living, open, clients] = await Promise.all([
+    app.session.may("keys") ? everySession(app) : null,
+    app.session.may("admin") ? app.api.get("/v1/transactions") : null,
+    app.query(CLIENTS).catch(() => null),
+  ]);
   fill(
     place,
-    h("section", {}, h("h2", {}, "Yours"), h("div", { class: "table-scroll" }, h("table", {}, h("tbody", {}, own)))),
-    h("p", { class: "hint" }, `The organization has ${counted(use.sessions)} sessions. They belong to keys: to end those of a key, revoke it.`),
-    transactions(app, use),
-    clients && h("section", {}, h("h2", {}, "Clients of PostgreSQL"), clients.rows.length > 0 ? tableOf(clients.columns, clients.rows.map((row) => h("tr", {}, row.map((value) => h("td", { class: "mono" }, textOf(value)))))) : h("p", { class: "hint" }, "None is connected to this database.")),
+    part("Sessions", living && sessionsTable(app, living, again), "Only a key with the scope keys sees them."),
+    part("Open transactions", open && transactionsTable(app, open.transactions, again), "Only a key with the scope admin sees them."),
+    clients && part("Clients of PostgreSQL", clientsTable(clients)),
   );
 }
 
-/** A transaction belongs to the key or session that opened it, so it is asked for by its id. */
-function transactions(app, use) {
-  const id = h("input", { placeholder: "txn_…", autocomplete: "off", spellcheck: "false" });
-  const found = h("div", { "aria-live": "polite" });
-  const path = () => `/v1/transaction/${encodeURIComponent(id.value.trim())}`;
-  const show = async () => {
-    try {
-      const { transaction } = await app.api.get(path());
-      const facts = [`state ${transaction.state}`, `version ${transaction.version}`, `${counted(transaction.statements)} statements`, `${counted(transaction.rows_changed)} rows changed`, bytes(transaction.bytes), `ends ${moment(transaction.expires_at)}`];
-      fill(found, h("p", {}, facts.join(" · ")));
-    } catch (error) {
-      fill(found, h("p", { class: "problem" }, wordsOf(error)));
-    }
-  };
-  const end = telling(async () => {
-    await app.api.call("DELETE", path());
-    notify("The transaction was rolled back.");
-    fill(found);
-  });
-  const line = h("div", { class: "row bottom" }, field("Id", id), button("Show", show), button("Roll back", end, { class: "danger" }));
-  const words = `${counted(use.open_transactions)} are open in the organization. One ends by itself when it is idle. Only who opened it can end it: ask with its id.`;
-  return h("section", {}, h("h2", {}, "Open transactions"), h("p", { class: "hint" }, words), line, found);
+const part = (title, content, otherwise) =>
+  h("section", {}, h("h2", {}, title), content ?? h("p", { class: "hint" }, otherwise));
+
+const none = (words) => h("p", { class: "hint" }, words);
+
+async function everySession(app) {
+  const found = [];
+  let cursor;
+  do {
+    const page = await app.api.get("/v1/sessions", { cursor, limit: 100 });
+    found.push(...page.sessions);
+    cursor = page.next_cursor;
+  } while (cursor && found.length < SHOWN_MAX);
+  return { found, isCut: Boolean(cursor) };
+}
+
+function sessionsTable(app, { found, isCut }, again) {
+  const own = app.session.record.id;
+  const rows = found.map((session) => h(
+    "tr",
+    {},
+    h("th", { scope: "row", class: "mono" }, session.id, " ", session.id === own && h("span", { class: "tag accent" }, "yours")),
+    h("td", {}, session.key),
+    h("td", {}, session.scopes.length > 0 ? session.scopes.join(", ") : "its statements"),
+    h("td", {}, session.database ?? "all of its key"),
+    h("td", {}, moment(session.created_at)),
+    h("td", {}, moment(session.expires_at)),
+    h("td", {}, session.id !== own && button("End", telling(() => end(app, session, again)), { class: "small" })),
+  ));
+  return [
+    tableOf(["Session", "Key", "May", "Database", "Begun", "Ends", "Actions"], rows),
+    isCut && none(`The oldest ${counted(found.length)} are shown.`),
+  ];
+}
+
+async function end(app, { id, key }, again) {
+  const words = `Whoever has it is refused from now on. The key ${key} stays good.`;
+  if (!(await confirmed(`End the session ${id}?`, words, "End"))) return;
+  await app.api.call("DELETE", `/v1/sessions/${encodeURIComponent(id)}`);
+  notify("The session has ended.");
+  await again();
+}
+
+function transactionsTable(app, open, again) {
+  if (open.length === 0) return none("None is open.");
+  const rows = open.map((transaction) => h(
+    "tr",
+    {},
+    h("th", { scope: "row", class: "mono" }, transaction.id),
+    h("td", {}, transaction.database),
+    h("td", {}, h("span", { class: `tag ${transaction.state === "failed" ? "bad" : "good"}` }, transaction.is_used ? "runs" : transaction.state), transaction.read_only && h("span", { class: "tag" }, "reads")),
+    h("td", {}, counted(transaction.statements)),
+    h("td", {}, counted(transaction.rows_changed)),
+    h("td", {}, bytes(transaction.bytes)),
+    h("td", { class: "mono" }, transaction.session_id ?? transaction.key_id),
+    h("td", {}, moment(transaction.created_at)),
+    h("td", {}, moment(transaction.expires_at)),
+    h("td", {}, button("Roll back", telling(() => rollBack(app, transaction, again)), { class: "small" })),
+  ));
+  return tableOf(["Transaction", "Database", "State", "Statements", "Rows changed", "Memory", "Opened by", "Begun", "Ends if idle", "Actions"], rows);
+}
+
+async function rollBack(app, { id, rows_changed: changed }, again) {
+  const words = `Its ${counted(changed)} changed rows are lost, and its next statement fails.`;
+  if (!(await confirmed("Roll the transaction back?", words, "Roll back"))) return;
+  await app.api.call("DELETE", `/v1/transactions/${encodeURIComponent(id)}`);
+  notify("The transaction was rolled back.");
+  await again();
+}
+
+function clientsTable({ columns, rows }) {
+  if (rows.length === 0) return none("None is connected to this database.");
+  return tableOf(columns, rows.map((row) => h("tr", {}, row.map((value) => h("td", { class: "mono" }, textOf(value))))));
 }
