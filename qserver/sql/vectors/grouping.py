@@ -16,7 +16,7 @@ import numpy as np
 
 from qserver.sql.vectors.operations import Refused, full
 from qserver.values.vector_families import BOOLEAN
-from qserver.values.vectors import Array, Vector, values_of
+from qserver.values.vectors import Array, Vector, distinct_integers, values_of
 
 ROWS_OF_GROUP_MIN: Final = 4
 """A chunk with fewer rows for each group is read row by row."""
@@ -85,7 +85,7 @@ class _Key:
                 codes = codes - low
         else:
             self._low = 0
-            self._distinct = np.unique(values)
+            self._distinct = distinct_integers(values)
             count = len(self._distinct)
             if count > most:
                 raise Refused

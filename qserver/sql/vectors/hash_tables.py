@@ -20,6 +20,9 @@ from qserver.values.vectors import Array
 SLOTS_OF_VALUE: Final = 2
 """Slots for each value, or up to twice as many: few values share one."""
 
+SLOTS_FOR_MISSING: Final = 4
+"""The same where most values that are looked up are not there: each goes on to a free slot."""
+
 VALUES_AT_ONCE: Final = 2**15
 """Values that are added between two yields."""
 
@@ -30,11 +33,11 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 class HashTable:
     """Has room for `most` values; that is also the number of a value that is not there."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, slots: int = SLOTS_OF_VALUE) -> None:
         self.most = most
         self.length = 0
         """The values that were added; equal ones count each time."""
-        bits = (SLOTS_OF_VALUE * max(1, most)).bit_length()
+        bits = (slots * max(1, most)).bit_length()
         self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
         self._slots: Array = np.full(1 << bits, most, np.int32)
         self._values: Array = np.zeros(most + 1, np.int64)

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from qserver.sql.vectors.hash_tables import HashTable
+from qserver.sql.vectors.hash_tables import SLOTS_FOR_MISSING, HashTable
 from qserver.sql.vectors.operations import Refused, full
 from qserver.values.vectors import Array, Vector
 
@@ -50,7 +50,7 @@ class _Numbers:
         if self.count <= 8 * len(values) + 2**16:
             return values - self._low
         self.count = len(values)
-        hashed = self._hashed = HashTable(len(values))
+        hashed = self._hashed = HashTable(len(values), SLOTS_FOR_MISSING)
         self.size = hashed.size
         yield None
         return (yield from hashed.added(values))

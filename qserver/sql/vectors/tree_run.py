@@ -11,7 +11,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context
+from qserver.errors import OutOfMemory
+from qserver.functions.context import STEPS_BETWEEN_PAUSES, Context, row_bytes
 from qserver.sql.execution import Chunk
 from qserver.sql.vectors.attempts import constant_vectors
 from qserver.sql.vectors.joins import Lookup
@@ -21,6 +22,7 @@ from qserver.sql.vectors.program import JoinedColumn
 from qserver.sql.vectors.row_chunks import all_chunks
 from qserver.sql.vectors.tree_answers import answers, averages_of
 from qserver.sql.vectors.tree_digits import OwnDigits
+from qserver.sql.vectors.tree_folding import WAITING_MAX
 from qserver.sql.vectors.tree_grouping import Grouping
 from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, as_texts, together
 from qserver.sql.vectors.trees import (
@@ -55,9 +57,6 @@ SLOW_STEPS: Final = 8
 WORDS_MAX: Final = 2**16
 """A right side with more texts as keys is joined by row code: numbering them takes too long."""
 
-GROUPS_MAX: Final = 2**18
-"""More groups than these are added up by row code: numbering them takes some ten milliseconds."""
-
 PAIRS_MAX: Final = 2**17
 """A batch that meets more rows is joined by halves."""
 
@@ -82,22 +81,25 @@ class TreeRun:
     def rows(self) -> Generator[None, None, list[Any] | None]:
         """Return the rows that the tree gives; None if it is refused."""
         found: list[Any] = []
-        held = self._context.held
+        context, outputs = self._context, self._tree.outputs
+        width = 1 + sum([len(output.columns) for output in outputs])
+        held = context.held
         try:
             for batch in self._batches(self._tree.root):
                 if batch is not None and batch.length:
-                    averages = averages_of(batch, self._tree.outputs)
-                    for page in answers(batch, self._tree.outputs, averages):
-                        self._context.charge_memory(len(page), 4)
+                    averages = averages_of(batch, outputs)
+                    for page in answers(batch, outputs, averages):
+                        context.charge_memory(len(page), width)
                         found += page
                         yield from self._worked(len(page) * (1 + SLOW_STEPS * averages))
                 else:
                     yield None
-        except Refused:
-            self._context.free_bytes(self._context.held - held)
+        except (Refused, OutOfMemory):
+            context.free_bytes(context.held - held)
             return None
+        context.free_bytes(context.held - held - len(found) * row_bytes(width))
         if found:
-            self._context.note_large(found)
+            context.note_large(found)
         return found
 
     def _worked(self, steps: int) -> Iterator[None]:
@@ -292,19 +294,22 @@ class TreeRun:
     # --- groups ---
 
     def _group(self, part: GroupPart) -> Batches:
-        grouping = Grouping(part, self._finishes)
+        grouping, held = Grouping(part, self._finishes), 0
         for rows in self._batches(part.input):
             if rows is None or not rows.length:
                 yield None
                 continue
-            self._context.hold_bytes(grouping.add(rows))
-            if grouping.length > GROUPS_MAX:
-                raise Refused
+            yield from self._in_turns(grouping.add(rows), WAITING_MAX)
+            size = grouping.size
+            self._context.hold_bytes(size - held)
+            held = size
             yield from self._computed(rows, len(part.program.steps) + 4 * len(part.calls))
-        yield from self._worked(grouping.length // 8)
-        columns, length = yield from grouping.finished()
-        yield TreeRows({part.source: (columns, None)}, length, self._constants)
-        yield from self._worked(length // ROWS_OF_STEP)
+        columns, length = yield from self._in_turns(grouping.finished(), WAITING_MAX)
+        found = TreeRows({part.source: (columns, None)}, length, self._constants)
+        for start in range(0, length, BATCH_ROWS_MAX):
+            stop = min(start + BATCH_ROWS_MAX, length)
+            yield found if length <= BATCH_ROWS_MAX else found.part(start, stop)
+            yield from self._worked((stop - start) // ROWS_OF_STEP)
 
 
 class _RightSide:

@@ -26,7 +26,7 @@ from qserver.sql.codegen import (
     sorting,
     window_functions,
 )
-from qserver.sql.vectors import tree_run
+from qserver.sql.vectors import hash_tables, tree_folding, tree_grouping, tree_run
 from qserver.storage import columns
 from simulations.sizes import draw_sizes, sized
 
@@ -57,6 +57,10 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
     ("START_OF_TREE", (vector_choice,), (0, -1_000_000)),
     ("BATCH_ROWS_MAX", (tree_run,), (3, 40)),
     ("PAIRS_MAX", (tree_run,), (4, 20)),
+    ("VALUES_AT_ONCE", (hash_tables, tree_grouping), (1, 3)),
+    ("WAITING_MAX", (tree_folding,), (0, 5)),
+    ("FOLDED_AT_ONCE_MIN", (tree_folding,), (0, 5)),
+    ("GROUPS_FOLDED_MIN", (tree_folding,), (1, 8)),
     ("SLOW_ROWS_MAX", (tree_run,), (1, 3)),
 )
 """Names, the modules that have them, and smaller values."""

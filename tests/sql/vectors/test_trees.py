@@ -16,7 +16,7 @@ from qserver.query.planning import Planner
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.sql.optimizer import RULES
 from qserver.sql.optimizer.vector_trees import vector_trees
-from qserver.sql.vectors import tree_run
+from qserver.sql.vectors import hash_tables, tree_folding, tree_grouping, tree_run
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 from tests.sql.test_execution import begun
@@ -44,6 +44,11 @@ def trees_everywhere() -> Iterator[Counter[str]]:
         patch.setattr(import_module("qserver.sql.optimizer.vector_choice"), "START_OF_TREE", -1e9)
         patch.setattr(tree_run, "BATCH_ROWS_MAX", 40)
         patch.setattr(tree_run, "PAIRS_MAX", 100)
+        patch.setattr(tree_folding, "WAITING_MAX", 30)
+        patch.setattr(tree_folding, "FOLDED_AT_ONCE_MIN", 10)
+        patch.setattr(tree_folding, "GROUPS_FOLDED_MIN", 8)
+        patch.setattr(hash_tables, "VALUES_AT_ONCE", 7)
+        patch.setattr(tree_grouping, "VALUES_AT_ONCE", 7)
         patch.setattr(tree_run.TreeRun, "rows", rows)
         yield counts
 
