@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from qserver.functions.datetime.arithmetic import moment_plus
 from qserver.functions.registry import Function
 from qserver.values.interval import Interval
 from qserver.values.notices import Notice
@@ -35,17 +36,11 @@ def _sleep(context: Context, seconds: float) -> str:
 
 
 def _sleep_for(context: Context, interval: Interval) -> str:
-    return _sleep_until(context, context.now + as_timedelta(interval))
+    return _sleep_until(context, moment_plus(context.now, interval))
 
 
 def _sleep_until(context: Context, moment: datetime) -> str:
     return _sleep(context, (moment - context.now).total_seconds())
-
-
-def as_timedelta(interval: Interval) -> timedelta:
-    """Return about how long an interval is: a month has 30 days."""
-    days = interval.months * 30 + interval.days
-    return timedelta(days=days, microseconds=interval.microseconds)
 
 
 def _ending(what: str) -> Callable[..., bool]:
@@ -72,9 +67,17 @@ def _text(number: int | None) -> str | None:
 
 
 def _doing(
-    name: str, parameters: tuple[SqlType, ...], returns: SqlType, call: Callable[..., object]
+    name: str,
+    parameters: tuple[SqlType, ...],
+    returns: SqlType,
+    call: Callable[..., object],
+    *,
+    writes: bool = False,
 ) -> Function:
-    return Function(name, parameters, returns, call, volatile=True, needs_context=True, writes=True)
+    """`writes`: it is for keys that may write, and not for what only reads."""
+    return Function(
+        name, parameters, returns, call, volatile=True, needs_context=True, writes=writes
+    )
 
 
 def _asking(name: str, returns: SqlType, call: Callable[..., object]) -> Function:
@@ -85,9 +88,11 @@ FUNCTIONS: Final = (
     _doing("pg_sleep", (DOUBLE,), VOID, _sleep),
     _doing("pg_sleep_for", (INTERVAL,), VOID, _sleep_for),
     _doing("pg_sleep_until", (TIMESTAMPTZ,), VOID, _sleep_until),
-    _doing("pg_cancel_backend", (INTEGER,), BOOLEAN, _ending("cancel_session")),
-    _doing("pg_terminate_backend", (INTEGER,), BOOLEAN, _ending("terminate_session")),
-    _doing("pg_terminate_backend", (INTEGER, BIGINT), BOOLEAN, _ending("terminate_session")),
+    _doing("pg_cancel_backend", (INTEGER,), BOOLEAN, _ending("cancel_session"), writes=True),
+    *(
+        _doing("pg_terminate_backend", given, BOOLEAN, _ending("terminate_session"), writes=True)
+        for given in ((INTEGER,), (INTEGER, BIGINT))
+    ),
     _doing("txid_current", (), BIGINT, _number),
     _doing("pg_current_xact_id", (), XID8, lambda context: _text(_number(context))),
     _asking("txid_current_if_assigned", BIGINT, _number_if_drawn),

@@ -67,6 +67,20 @@ def read_statements(
         context.release()
 
 
+def read_in_runs(
+    request: Request, statements: list[PreparedStatement], options: RunOptions, snapshot: Snapshot
+) -> Generator[Step, Any, list[Result]]:
+    """Do the same, again after each wait for something that a run cannot wait for."""
+    try:
+        while True:
+            try:
+                return (yield from read_statements(request, statements, options, snapshot))
+            except NeedsSequenceValues as needs:
+                yield partial(request.supply, needs)
+    finally:
+        request.give_back_unused()
+
+
 def run_statements(
     planner: Planner,
     request: Request,

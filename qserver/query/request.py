@@ -373,9 +373,12 @@ class RequestContext(Context):
         return False
 
     def sleep(self, seconds: float) -> None:
-        """Sleep between two runs: each run sleeps as often as the one before, and once more."""
+        """Sleep between two runs: each run sleeps as often as the one before, and once more.
+
+        Nothing is held meanwhile but what the request has held before. NaN is no time.
+        """
         request = self._request
-        if seconds <= 0:
+        if not seconds > 0:
             return
         self._sleeps += 1
         if self._sleeps > request.sleeps_done:

@@ -48,7 +48,7 @@ from qserver.limits import (
 )
 from qserver.query.basis import Basis, basis_of
 from qserver.query.beginning import Beginning, Beginnings
-from qserver.query.body import read_statements, run_and_undo, run_statements
+from qserver.query.body import read_in_runs, read_statements, run_and_undo, run_statements
 from qserver.query.idempotency import answered, run_once, stored
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
@@ -259,7 +259,7 @@ class SqlDatabase:
         if is_known(basis_of(found[0], snapshot, options.as_of is not None)):
             return None
         request.session = Session(lasts=False)
-        steps = read_statements(request, found, options, snapshot)
+        steps = read_in_runs(request, found, options, snapshot)
         results = await run(in_session(request.session, steps))
         return TransactionResult(results, snapshot.version)
 
@@ -399,7 +399,7 @@ class SqlDatabase:
                 reads = only_read(found, request)
             if not reads:
                 return (yield from self._write(request, found, options, snapshot))
-            while True:
+            while True:  # as `read_in_runs`, without its frame
                 try:
                     results = yield from read_statements(request, found, options, snapshot)
                     return TransactionResult(results, snapshot.version)
