@@ -6,19 +6,26 @@
 
 Each request to a route of the control plane that may change something leaves exactly one line, also
 if it is refused to a key that is good. A line is written after the change is durable and before its
-answer leaves, by one `write` to a file that is only appended to; so several processes share it, and
-no line is torn.
+answer leaves, by one `write` to a file that is only appended to; so several processes share it. A
+line of which a full disk takes a part is taken back, under a lock that whoever writes has.
 
-Secrets are not written: of a body only the fields of `SHOWN` are, of an answer only the id.
+A line is short enough for a pipe to take it as one, has no line end within, and no character that
+would steer a terminal. Secrets are not written: of a body only the fields of `SHOWN` are, of an
+answer only the id.
 
 While lines cannot be written, further changes are refused (`check`): a change without a line would
-be worse. A file that was renamed, as logrotate does, is opened anew.
+be worse. The line that is lost goes to the server's log instead, but those of statements, which go
+on: they are counted. The first line that can be written again tells how many were lost. A file that
+was renamed, as logrotate does, is opened anew.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import logging
 import os
+import re
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -40,6 +47,15 @@ SHOWN: Final = frozenset(
 """Fields of bodies that no secret is in. Texts of statements and bound values are not shown."""
 TEXT_LENGTH_MAX: Final = 200
 PATH_LENGTH_MAX: Final = 300
+LINE_BYTES_MAX: Final = 4096
+"""So many bytes of one `write` stay together in a pipe (PIPE_BUF)."""
+CUTS: Final = (500, 100, 10, 0)
+"""Lengths of texts and lists in a line that is too long; the next where it still is."""
+SHORT: Final = 40
+"""Characters that are always shown: an id, a time, the name of a route."""
+STATEMENT: Final = "statement"
+_ODD: Final = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+"""What JSON leaves as it is, and some programs take for a line's end or a command."""
 logger: Final = logging.getLogger("qserver")
 
 
@@ -80,36 +96,61 @@ class AuditLog:
 
     def check(self) -> None:
         """Refuse a change that could not be written down."""
-        if self._trouble is None:
+        if self._trouble is None or self._tell_lost():
             return
-        if not self.write("audit", action="go on after lines were lost", lost=self._lost):
-            self._lost -= 1  # this line is no change
-            raise DatabaseUnavailable(
-                f"the audit log cannot be written ({self._trouble}), so nothing may be changed",
-                hint="Its operator has to make room, or let the server write it.",
-            )
-        self._lost, self._trouble = 0, None
+        raise DatabaseUnavailable(
+            f"the audit log cannot be written ({self._trouble}), so nothing may be changed",
+            hint="Its operator has to make room, or let the server write it.",
+        )
 
     def write(self, kind: str, **fields: Any) -> bool:
         """Append a line; return whether that was possible."""
-        line = {"time": datetime.now(UTC).isoformat(), "kind": kind, **fields}
-        data = encode_json({name: each for name, each in line.items() if each is not None}) + b"\n"
+        data = line_of(kind, fields)
+        if (self._trouble is None or self._tell_lost()) and self._appended(data):
+            return True
+        self._lost += 1
+        if kind != STATEMENT or self._lost == 1:
+            text = data.decode().rstrip()
+            logger.error("the audit log lost a line (%s): %s", self._trouble, text)
+        return False
+
+    def _tell_lost(self) -> bool:
+        """Write how many lines were lost; return whether that was possible."""
+        done = {"action": "go on after lines were lost", "lost": self._lost}
+        if not self._appended(line_of("audit", done)):
+            return False
+        self._lost, self._trouble = 0, None
+        return True
+
+    def _appended(self, data: bytes) -> bool:
         try:
-            written = os.write(self._current(), data)
-            if written < len(data):
-                raise OSError(0, "a line was cut")
+            self._append(data)
         except OSError as error:
-            logger.error("the audit log lost a line: %s", error.strerror)  # noqa: TRY400
             self._trouble = str(error.strerror)
-            self._lost += 1
             return False
         return True
+
+    def _append(self, data: bytes) -> None:
+        """Write a line, all of it or nothing."""
+        file = self._current()
+        if self._path is None:
+            if os.write(file, data) < len(data):
+                raise OSError(errno.EAGAIN, "a line was cut")
+            return
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            end = os.fstat(file).st_size
+            if os.write(file, data) < len(data):
+                os.ftruncate(file, end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
     def write_run(self, run: SlowRun) -> None:
         """Write down that a statement has run."""
         allowed, request_id = run.cursor.context.asked_by()
         self.write(
-            "statement",
+            STATEMENT,
             organization=run.organization,
             key_id=allowed.key_id or None,
             request_id=request_id,
@@ -131,8 +172,10 @@ class AuditLog:
                 return self._file
         except FileNotFoundError:
             pass
-        os.close(self._file)
-        return self._open(self._path)
+        before = self._file
+        self._open(self._path)
+        os.close(before)  # not earlier: where the new one cannot be opened, the number stays ours
+        return self._file
 
     def _open(self, path: Path) -> int:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -150,21 +193,43 @@ def wanted_of(body: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(found, Mapping):
         return {}
-    return {name: _cut(value) for name, value in found.items() if name in SHOWN}
+    return {name: _shown(value) for name, value in found.items() if name in SHOWN}
 
 
-def _cut(value: Any) -> Any:
-    """Return a value as it is, if it is short and plain."""
-    if isinstance(value, str):
-        return value[:TEXT_LENGTH_MAX]
+def _shown(value: Any) -> Any:
+    """Return a value without what could be a secret within it."""
     if isinstance(value, list):
-        return [_cut(each) for each in value[:TEXT_LENGTH_MAX]]
+        return [_shown(each) for each in value[:TEXT_LENGTH_MAX]]
     if isinstance(value, Mapping):
-        return (
-            {str(name)[:TEXT_LENGTH_MAX]: each for name, each in value.items()}
-            if all(isinstance(each, int | None) for each in value.values())
-            else None
-        )
+        return value if all(isinstance(each, int | None) for each in value.values()) else None
+    return value[:TEXT_LENGTH_MAX] if isinstance(value, str) else value
+
+
+def line_of(kind: str, fields: Mapping[str, Any]) -> bytes:
+    """Return a line of a bounded length. What is left out is told: `"cut": true`."""
+    line = {"time": datetime.now(UTC).isoformat(), "kind": kind}
+    line |= {name: each for name, each in fields.items() if each is not None}
+    data = _encoded(line)
+    for most in CUTS:
+        if len(data) <= LINE_BYTES_MAX:
+            break
+        data = _encoded({name: _cut(each, most) for name, each in line.items()} | {"cut": True})
+    return data
+
+
+def _encoded(line: Mapping[str, Any]) -> bytes:
+    text = encode_json(line).decode("utf-8", "replace")
+    return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
+
+
+def _cut(value: Any, most: int) -> Any:
+    """Return a value with texts and lists that are no longer."""
+    if isinstance(value, str):
+        return value[: max(most, SHORT)]
+    if isinstance(value, list):
+        return [_cut(each, most) for each in value[:most]]
+    if isinstance(value, Mapping):
+        return {str(name)[:SHORT]: _cut(each, most) for name, each in [*value.items()][:most]}
     return value
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import resource
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from qserver.config import load
-from qserver.errors import InvalidSetting
+from qserver.errors import DatabaseUnavailable, InvalidSetting
 from qserver.web.description.catalogue import ROUTES
 from qserver.web.route import Plane, Route
-from qserver.web.service.audit import AuditLog
+from qserver.web.service.audit import LINE_BYTES_MAX, AuditLog, line_of, wanted_of
 from tests.web.served import ADMIN, Served, message, query, serving
 
 AUDITED = [route for route in ROUTES if route.is_audited]
@@ -28,7 +30,7 @@ class Audited:
     def __init__(self, opened: Served, file: Path) -> None:
         self.opened, self.file = opened, file
         self.seen = 0
-        self.key = self.session = ""
+        self.key = self.session = self.other_session = self.held = ""
 
     async def make(self) -> None:
         for name in ("other", "third"):
@@ -38,6 +40,10 @@ class Audited:
         self.key = made["id"]
         opened = await self.opened.admin("POST", "/v1/session", {})
         self.session = opened["session"]["token"]
+        another = await self.opened.admin("POST", "/v1/session", {})
+        self.other_session = another["session"]["id"]
+        held = await self.opened.admin("POST", "/v1/transaction/open", {})
+        self.held = held["transaction"]["id"]
         self.new_lines()
 
     def new_lines(self) -> list[dict[str, Any]]:
@@ -59,6 +65,7 @@ class Audited:
         }
         name = f"{route.method} {route.path}"
         path = route.path.replace("{key_id}", self.key).replace("{organization}", "default")
+        path = path.replace("{session_id}", self.other_session).replace("{id}", self.held)
         database = "third" if name == "DELETE /v1/databases/{database}" else database
         path = path.replace("{database}", database)
         if route.path.startswith("/v1/session/") or name == "DELETE /v1/session":
@@ -177,3 +184,106 @@ def test_a_file_that_cannot_be_opened_and_settings_that_do_not_fit_are_told(tmp_
         AuditLog(str(tmp_path / "no" / "folder"))
     with pytest.raises(InvalidSetting, match="there is no audit log"):
         load({"QSERVER_AUDIT_STATEMENTS": "1"})
+
+
+# --- the file itself -----------------------------------------------------------------------------
+
+ODD = '\n\r\x00\x1b\x7f\x85\x9b\u2028\u2029\u202e\ufeff"\\'
+"""What ends a line, or steers a terminal."""
+
+
+def _in_processes(write: Callable[[int], None], count: int) -> None:
+    """Run something in processes of their own, all at once."""
+    context = get_context("fork")
+    started = [context.Process(target=write, args=(number,)) for number in range(count)]
+    for each in started:
+        each.start()
+    for each in started:
+        each.join()
+        assert each.exitcode == 0
+
+
+def test_lines_of_several_processes_stay_whole(tmp_path: Path) -> None:
+    file, each_writes = tmp_path / "audit.log", 300
+
+    def write(number: int) -> None:
+        log = AuditLog(str(file))
+        for at in range(each_writes):
+            log.write("control", key_id=f"{number}.{at}", path=str(number) * (at * 13))
+
+    _in_processes(write, 2)
+    lines = [json.loads(line) for line in file.read_bytes().decode().split("\n")[:-1]]
+    named = {each["key_id"] for each in lines}
+    assert len(lines) == len(named) == 2 * each_writes
+    assert all(each["path"].strip(each["key_id"][0]) == "" for each in lines)
+
+
+def test_a_line_that_fits_only_in_part_is_taken_back_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, most = tmp_path / "audit.log", 1000
+    told = tmp_path / "told"
+
+    def write(_: int) -> None:
+        log = AuditLog(str(file))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+        done = [log.write("control", action=f"{number:0100}") for number in range(10)]
+        text = "\n".join(each.getMessage() for each in caplog.records)
+        with pytest.raises(DatabaseUnavailable, match="may be changed"):
+            log.check()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        told.write_text(f"{done}\n{text}", encoding="utf-8")
+        assert log.write("statement", query="the first that is written again")
+
+    _in_processes(write, 1)
+    done, text = told.read_text(encoding="utf-8").split("\n", 1)
+    lost = done.count("False")
+    lines = [json.loads(line) for line in file.read_text().split("\n")[:-1]]
+    kinds = [each["kind"] for each in lines]
+    assert kinds.count("control") == 10 - lost and 0 < lost < 10
+    assert sum(each.get("lost", 0) for each in lines) == lost
+    assert kinds[-2:] == ["audit", "statement"]
+    assert all(f"{number:0100}" in text for number in range(10 - lost, 10)), "the log has them"
+
+
+def test_a_folder_that_is_away_for_a_while_costs_only_the_lines_of_that_time(
+    tmp_path: Path,
+) -> None:
+    folder, away = tmp_path / "logs", tmp_path / "away"
+    folder.mkdir()
+    log = AuditLog(str(folder / "audit.log"))
+    assert log.write("control", action="one")
+    folder.rename(away)
+    others = []
+    for _ in range(3):
+        assert not log.write("control", action="two")
+        others.append((tmp_path / "other").open("w"))  # may get the number of a closed file
+    away.rename(folder)
+    assert log.write("control", action="three")
+    for each in others:
+        each.write("still open")
+        each.close()
+    lines = [json.loads(line) for line in (folder / "audit.log").read_text().split("\n")[:-1]]
+    assert [(each["action"][:5], each.get("lost")) for each in lines] == [
+        *(("one", None), ("go on", 3), ("three", None)),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 20, 1000, 10_000])
+def test_a_record_is_one_line_of_a_bounded_length(size: int, tmp_path: Path) -> None:
+    asked = {
+        "name": ODD * size,
+        "scopes": [ODD * size] * size if size < 1000 else [ODD * 1000],
+        "limits": {f"{ODD}{number}": number for number in range(size)},
+        "statements": {"s": SECRET},
+        "tier": {"deep": {"name": SECRET}},
+    }
+    wanted = wanted_of(json.dumps(asked).encode())
+    data = line_of("control", {"path": ODD, "wanted": wanted, "query": ODD * 20})
+    assert len(data) <= LINE_BYTES_MAX and data.endswith(b"\n") and data.count(b"\n") == 1
+    assert len(data.decode().splitlines()) == 1 and data.decode().rstrip("\n").isprintable()
+    line = json.loads(data)
+    assert line["kind"] == "control" and line.get("cut") is (None if size == 1 else True)
+    if size == 1:
+        assert line["wanted"]["name"] == ODD
+    assert SECRET.encode() not in data
