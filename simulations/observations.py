@@ -121,6 +121,7 @@ SOMETIMES: Final = (
     "a name was refused that another request had",
     "a live query merged several versions",
     "a live query went on after a restart",
+    "a vector tree gave its rows",
     "an older version was read",
     "an older version was saved in a scratch",
     "a version was too old",

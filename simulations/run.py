@@ -63,6 +63,10 @@ class _Run:
         self._clients_finished = trio.Event()
 
     async def main(self) -> None:
+        with self.workload.bounds(self.world):
+            await self._whole()
+
+    async def _whole(self) -> None:
         async with trio.open_nursery() as nursery:
             disk = Disk(self.world, nursery)
             service = Service(self.world, disk)

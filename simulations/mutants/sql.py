@@ -218,6 +218,12 @@ MUTANTS: Final = (
         ((Transaction, "scan_values", _scan_without_footprint),),
     ),
     Mutant(
+        "scan_chunks_without_footprint",
+        "the footprint lacks the tables that were scanned by whole pages",
+        ("sql_trees",),
+        ((Transaction, "scan_chunks", _scan_without_footprint),),
+    ),
+    Mutant(
         "forget_what_is_left_early",
         "a scan that is left before its end, as for LIMIT, is not part of the footprint",
         ("sql_queue",),

@@ -40,6 +40,7 @@ from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_sequences import SqlSequences
 from simulations.workloads.sql_steps import SqlSteps
 from simulations.workloads.sql_tokens import SqlTokens
+from simulations.workloads.sql_trees import SqlTrees
 from simulations.workloads.sql_upserts import SqlUpserts
 from simulations.workloads.sql_wire import SqlWire
 from simulations.workloads.unique_keys import UniqueKeys
@@ -85,6 +86,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlTokens,
         SqlWire,
         SqlChannels,
+        SqlTrees,
     )
 }
 

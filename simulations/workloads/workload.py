@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,6 +18,7 @@ from qserver.values.schema import Column, Index, Table
 from qserver.values.types import INTEGER, TEXT
 from simulations.faults import Profile
 from simulations.service import Operations, Seen, Service, nothing
+from simulations.world import SimulatedWorld
 
 Body: TypeAlias = Generator[None, None, Any]
 """What work that may yield returns when it is called."""
@@ -35,6 +37,10 @@ class Workload(ABC):
         self.chance = Random(f"workload {self.name} {seed}")
         self.problems: list[str] = []
         self.book = Book()
+
+    def bounds(self, world: SimulatedWorld) -> AbstractContextManager[None]:
+        """Change bounds of the product for the time of a run, beside those of its profile."""
+        return nullcontext()
 
     @abstractmethod
     async def setup(self, service: Service) -> None: ...
