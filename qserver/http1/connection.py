@@ -7,8 +7,8 @@
                                                          └─ Upgrade    another protocol follows
 
 Every step that does not wait is a plain call, made by the holder of the bytes or the answer: the
-task, the reactor (bytes have arrived), or the caller of `respond`. In IDLE, HEAD and PENDING the
-task has nothing to do; every other state wakes it.
+task, the reactor (bytes have arrived), or the caller of `respond`. In IDLE, HEAD, BODY and PENDING
+the task has nothing to do; every other state wakes it.
 
 A connection serves its requests one after the other, so answers leave in order, and yields to other
 tasks between two of them. Only a task that waits for a head can be interrupted (`end_if_idle`,
@@ -31,7 +31,7 @@ from qserver.http1.context import ServerContext
 from qserver.http1.errors import AnswerCut, ClientGone, InvalidAnswer, is_only
 from qserver.http1.head import END_OF_HEAD, Head, check_beginning, head_of
 from qserver.http1.incoming import ArrivingBody
-from qserver.http1.leaving import leave
+from qserver.http1.leaving import close_unstarted, leave, see_out
 from qserver.http1.moving import FORWARD_BYTES_MAX, Moved, Visits
 from qserver.http1.parts import PartsSender
 from qserver.http1.refusal import Refusal, new_request_id, refusal_response
@@ -45,7 +45,9 @@ CLIENT_LEFT = 499
 CR = ord("\r")
 NOTHING = memoryview(b"")
 # Globals, for fast lookup:
-IDLE, HEAD, HANDLING, WAITS = Phase.IDLE, Phase.HEAD, Phase.HANDLING, Phase.PENDING
+IDLE, HEAD, BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
+HANDLING, WAITS = Phase.HANDLING, Phase.PENDING
+ARRIVING = (IDLE, HEAD, BODY)
 
 
 class Connection:
@@ -137,19 +139,12 @@ class Connection:
             if self.context.reactor is not None:
                 self.context.reactor.forget(self.transport.descriptor)
             self.transport.close()
-            await self._close_owed()
-
-    async def _close_owed(self) -> None:
-        """Close a coroutine or parts that the task has not started: they may hold resources."""
-        owed, self._owed = self._owed, None
-        if isinstance(owed, Coroutine):
-            owed.close()
-        elif owed is not None and not isinstance(owed.body, bytes):
-            await owed.body.aclose()
+            owed, self._owed = self._owed, None
+            await close_unstarted(owed)
 
     async def _go_on(self) -> None:
         match self.state:
-            case Phase.IDLE | Phase.HEAD:
+            case Phase.IDLE | Phase.HEAD | Phase.BODY:
                 if self.buffer and self._begin():
                     # A client that sends many requests at once must not starve others.
                     await trio.lowlevel.checkpoint()
@@ -168,13 +163,14 @@ class Connection:
             case Phase.LEAVING:
                 await self._give_away()
             case Phase.LINGERING:
-                await self._linger()
+                await see_out(self.transport, self.context.options.linger_seconds)
+                self._move(Phase.CLOSED)
 
     def _has_work(self) -> bool:
         state = self.state
         if state is IDLE:
             return bool(self.buffer)
-        return state is not Phase.PENDING and state is not HEAD
+        return state is not WAITS and state is not HEAD and state is not BODY
 
     # --- arrival ----------------------------------------------------------------------------------
 
@@ -188,11 +184,16 @@ class Connection:
                 await reactor.wait(self.transport.descriptor, self._readable)
             else:
                 self._received(await self.transport.receive())
-        if self._interruption.cancel_called and self.state in (IDLE, HEAD):
+        if not self._interruption.cancel_called or self.state not in ARRIVING:
+            return
+        if self.state is BODY:
+            self._begin(may_wait=False)
+        else:
             await self._look_once_more()
 
     def end_if_idle(self) -> None:
-        if self.state is IDLE and not self.buffer:
+        """End it if it rests; a body that is waited for is read by who handles the request."""
+        if self.state is BODY or (self.state is IDLE and not self.buffer):
             self._interruption.cancel()
 
     def end_if_rests(self) -> bool:
@@ -212,7 +213,7 @@ class Connection:
             return self._end_if_gone()
         if rests:
             self._raw = b""
-        is_late = now > self._began + seconds and (state is IDLE or state is HEAD)
+        is_late = state is BODY or (now > self._began + seconds and state in ARRIVING)
         if is_late:
             self._interruption.cancel()
         return is_late
@@ -277,7 +278,10 @@ class Connection:
     def _received(self, data: bytes) -> None:
         """Take bytes for the next request; b"" is the end of input."""
         if not data:
-            self._move(Phase.CLOSED)
+            if self.state is BODY:
+                self._begin(may_wait=False)  # who handles the request learns that the client left
+            else:
+                self._move(Phase.CLOSED)
             return
         self.context.counters.bytes_in += len(data)
         if self.buffer:
@@ -297,8 +301,9 @@ class Connection:
 
     # --- a request --------------------------------------------------------------------------------
 
-    def _begin(self) -> bool:
-        """Serve the next request as far as possible without waiting. False: no whole head yet."""
+    def _begin(self, may_wait: bool = True) -> bool:
+        """Serve the next request as far as possible without waiting. False: no whole head yet, or
+        a short body is on its way."""
         context, buffer = self.context, self.buffer
         if buffer[0] == CR and self.state is IDLE and buffer[:2] == b"\r\n":
             self._move(HEAD)  # HTTP advises to ignore one empty line; in HEAD a second is an error
@@ -314,6 +319,9 @@ class Connection:
             head, endpoint = context.heads.kept.get(raw) or context.heads.find(raw)
             self._head = head
             stop = length + 1 if head.length is None else end + head.length
+            if length < stop <= RECEIVE_BYTES and may_wait and self._may_wait_for(head):
+                self._move(BODY)
+                return False
             body: bytes | ArrivingBody
             if stop <= length:
                 body, self.buffer = buffer[end:stop], buffer[stop:]
@@ -329,6 +337,10 @@ class Connection:
         except Exception as error:
             self._failed(error)
         return True
+
+    def _may_wait_for(self, head: Head) -> bool:
+        """Whether the body will come without a word from here, and the wait has an end."""
+        return head.length is not None and not (head.expects_continue or self.context.draining)
 
     def _check_beginning(self) -> None:
         if self.buffer:
@@ -473,18 +485,6 @@ class Connection:
             self._move(Phase.LINGERING)  # the client has its answer
         else:
             self._answered(IDLE, monotonic())
-
-    async def _linger(self) -> None:
-        """Read and drop what the client still sends.
-
-        If a socket is closed with unread input, the kernel sends a reset, and the reset can
-        overtake the answer that tells the client its error.
-        """
-        await self.transport.end_output()
-        with trio.move_on_after(self.context.options.linger_seconds):
-            while await self.transport.receive():
-                pass
-        self._move(Phase.CLOSED)
 
     # --- answers ----------------------------------------------------------------------------------
 

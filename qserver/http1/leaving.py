@@ -1,11 +1,16 @@
-"""The last step of a connection that speaks HTTP no longer here.
+"""The last steps of a connection.
 
-It moves to another process, or goes on in another protocol.
+It moves to another process, goes on in another protocol, or ends.
 """
 
 from __future__ import annotations
 
-from qserver.http1.application import Client, Elsewhere, Upgrade
+from collections.abc import Coroutine
+from typing import Any
+
+import trio
+
+from qserver.http1.application import Answer, Client, Elsewhere, Response, Upgrade
 from qserver.http1.context import ServerContext
 from qserver.http1.moving import Moved, relay, released
 from qserver.http1.transport import Transport
@@ -42,3 +47,23 @@ async def _depart(
     del given  # a relay may last
     if near is not None:
         await relay(transport, near, context.options)
+
+
+async def see_out(transport: Transport, seconds: float) -> None:
+    """Read and drop what the client still sends.
+
+    If a socket is closed with unread input, the kernel sends a reset, and the reset can overtake
+    the answer that tells the client its error.
+    """
+    await transport.end_output()
+    with trio.move_on_after(seconds):
+        while await transport.receive():
+            pass
+
+
+async def close_unstarted(owed: Response | Coroutine[Any, Any, Answer] | None) -> None:
+    """Close a coroutine or parts that nobody has started: they may hold resources."""
+    if isinstance(owed, Coroutine):
+        owed.close()
+    elif owed is not None and not isinstance(owed.body, bytes):
+        await owed.body.aclose()

@@ -12,8 +12,9 @@
                  ▼                                  ▼
               CLOSED ◄───────────────────────── LINGERING
 
-An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. If
-the client leaves, any state goes to CLOSED. A request of another process goes from HANDLING to
+An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. One
+whose short body is on its way goes from HANDLING to BODY and back. If the client leaves, any state
+goes to CLOSED. A request of another process goes from HANDLING to
 LEAVING: nothing of an answer can have been sent. So does one that asks for another protocol.
 """
 
@@ -33,6 +34,9 @@ class Phase(Enum):
     HEAD = "sends a head"
     HANDLING = "is served"
     """The endpoint has the request, or the connection's task has its answer to await or send."""
+    BODY = "sends a body"
+    """The endpoint does not have the request yet: its body is short, and waited for a moment, as if
+    it came with the head. What lasts longer is read by who handles the request."""
     PENDING = "waits for its answer"
     """The endpoint calls `respond` later."""
     SENDING = "is sent its answer"
@@ -51,7 +55,8 @@ TRANSITIONS: Final[Mapping[Phase, tuple[Phase, ...]]] = {
     Phase.OPENING: (Phase.IDLE, Phase.CLOSED),
     Phase.IDLE: (Phase.HANDLING, Phase.HEAD, Phase.SENDING, Phase.LINGERING, Phase.CLOSED),
     Phase.HEAD: (Phase.HANDLING, Phase.SENDING, Phase.LINGERING, Phase.CLOSED),
-    Phase.HANDLING: (Phase.PENDING, Phase.SENDING, Phase.LEAVING, *_ANSWERED),
+    Phase.HANDLING: (Phase.PENDING, Phase.BODY, Phase.SENDING, Phase.LEAVING, *_ANSWERED),
+    Phase.BODY: (Phase.HANDLING, Phase.CLOSED),
     Phase.PENDING: (Phase.HANDLING, Phase.CLOSED),
     Phase.SENDING: _ANSWERED,
     Phase.SKIPPING: (Phase.IDLE, Phase.LINGERING, Phase.CLOSED),

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final
 
 import trio
+import trio.testing
 
 from qserver.config import Settings, load
 from qserver.control.logs import Logs
@@ -100,9 +101,16 @@ class HotPath:
 
     async def ask_server(self, path: str, body: bytes) -> None:
         """Do the same as a client of our server."""
-        lines = [f"POST {path} HTTP/1.1".encode(), *(b": ".join(pair) for pair in HEADERS)]
-        lines += [b"content-length: %d" % len(body), b"", body]
-        self._client.send(b"\r\n".join(lines))
+        await self._send(_head(path, body) + body)
+
+    async def ask_server_in_two(self, path: str, body: bytes) -> None:
+        """Send the body behind the head, when the server has looked at that."""
+        self._client.send(_head(path, body))
+        await trio.testing.wait_all_tasks_blocked()
+        await self._send(body)
+
+    async def _send(self, data: bytes) -> None:
+        self._client.send(data)
         await trio.lowlevel.wait_readable(self._client)
         answer = self._client.recv(65536)
         assert answer.startswith(b"HTTP/1.1 200 "), answer
@@ -124,6 +132,11 @@ class HotPath:
 
     async def query(self, sql: str) -> None:
         await self.ask(QUERY, _json({"sql": sql}))
+
+
+def _head(path: str, body: bytes) -> bytes:
+    lines = [f"POST {path} HTTP/1.1".encode(), *(b": ".join(pair) for pair in HEADERS)]
+    return b"\r\n".join([*lines, b"content-length: %d" % len(body), b"", b""])
 
 
 def _endpoint(application: Application, path: str) -> Any:

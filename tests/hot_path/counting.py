@@ -54,6 +54,7 @@ async def _counts() -> dict[str, Counts]:
         for name, ask in requests().items():
             ways[name] = hot_path.ask, ask
         ways["point read, HTTP"] = hot_path.ask_server, ways["point read"][1]
+        ways["point read, HTTP, late body"] = hot_path.ask_server_in_two, ways["point read"][1]
         ways["point read, ASGI"] = hot_path.ask_adapter, ways["point read"][1]
         for name, ask in requests_of_wire().items():
             ways[f"point read, {name}"] = hot_path.ask_wire, ask
