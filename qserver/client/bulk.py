@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, BinaryIO, Final, Literal, TypeAlias
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -34,6 +34,18 @@ _SUFFIXES: Final[Mapping[str, Format]] = {
 ROWS_AT_ONCE: Final = 500
 PIECE_BYTES: Final = 64 * 1024
 _FAILURE: Final = b'{"success":false,"error":{"code":'
+
+
+class ReadOptions(TypedDict, total=False):
+    """What rows that are read can be asked with."""
+
+    as_of: int | str | None
+    min_version: int | None
+    consistency: str | None
+    max_age_ms: int | None
+    timeout_ms: int | None
+    database: str | None
+
 
 _encode_lines: Final = msgspec.json.Encoder().encode_lines
 
@@ -78,12 +90,7 @@ def select(
     params: Any = None,
     order: str | None = None,
     limit: int | None = None,
-    as_of: int | str | None = None,
-    min_version: int | None = None,
-    consistency: str | None = None,
-    max_age_ms: int | None = None,
-    timeout_ms: int | None = None,
-    database: str | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Request:
     """A request for the rows of a table."""
     place = requests.listing(
@@ -95,14 +102,10 @@ def select(
         params=requests.in_url(params),
         order=order,
         limit=limit,
-        as_of=as_of,
-        min_version=min_version,
-        consistency=consistency,
-        max_age_ms=max_age_ms,
-        timeout_ms=timeout_ms,
-        database=database,
+        **options,
     )
-    return Request("GET", place.path, accept=accept, versions_of=database or "")
+    versions_of = options.get("database") or ""
+    return Request("GET", place.path, accept=accept, versions_of=versions_of)
 
 
 def copy_in(
@@ -126,28 +129,12 @@ def copy_in(
 
 
 def copy_out(
-    sql: str,
-    *,
-    as_of: int | str | None = None,
-    min_version: int | None = None,
-    consistency: str | None = None,
-    max_age_ms: int | None = None,
-    timeout_ms: int | None = None,
-    database: str | None = None,
-    transaction: str | None = None,
+    sql: str, *, transaction: str | None = None, **options: Unpack[ReadOptions]
 ) -> Request:
     """A request for COPY … TO STDOUT."""
-    place = requests.listing(
-        "copy",
-        sql=sql,
-        as_of=as_of,
-        min_version=min_version,
-        consistency=consistency,
-        max_age_ms=max_age_ms,
-        timeout_ms=timeout_ms,
-        database=database,
-    )
-    return Request("GET", place.path, versions_of=database or "", transaction=transaction)
+    place = requests.listing("copy", sql=sql, **options)
+    versions_of = options.get("database") or ""
+    return Request("GET", place.path, versions_of=versions_of, transaction=transaction)
 
 
 def lines(rows: Iterable[RowIn], columns: Sequence[str] | None) -> Iterator[bytes]:

@@ -266,9 +266,15 @@ class Calls(Caller):
         path, named = ("databases", name, "diff"), requests.joined(tables)
         return await self._pages("changes", *path, from_=since, to=until, tables=named)
 
-    async def restore_database(self: Caller, name: str, as_of: int | str) -> JsonObject:
-        """Make a database what it was at a version or time; `version` is the new one."""
-        return await self._record("POST", "databases", name, "restore", as_of=as_of)
+    async def restore_database(
+        self: Caller, name: str, as_of: int | str, *, if_version: int | None = None
+    ) -> JsonObject:
+        """Make a database what it was at a version or time; `version` is the new one.
+
+        With `if_version`, only if no table has changed since: otherwise SerializationFailure.
+        """
+        asked = {"as_of": as_of, "if_version": if_version}
+        return await self._record("POST", "databases", name, "restore", **asked)
 
     async def keys(self: Caller) -> list[JsonObject]:
         """All keys, without their secrets."""

@@ -410,15 +410,20 @@ class Database(FreshSnapshots, Deletable):
         return version
 
     async def restore_version(
-        self, as_of: AsOf, deadline: float = FOREVER, request_id: str | None = None
+        self,
+        as_of: AsOf,
+        deadline: float = FOREVER,
+        request_id: str | None = None,
+        check: Callable[[Transaction], None] | None = None,
     ) -> tuple[int, int]:
         """Commit the contents of an older version as a new one; return the new version and the old.
 
-        Raises OutOfMemory if too much has changed since.
+        `check` raises if the database is not one to be restored: nothing that it looks at changes
+        before the commit. Raises OutOfMemory if too much has changed since.
         """
         old = await self.snapshot_at(as_of, deadline)
         most = min(TRANSACTION_MEMORY_BYTES_MAX, self.page_cache.most // 2)
-        work = partial(restore_version, old, most)
+        work = partial(restore_version, old, most, check)
         outcome = await self.transact(work, deadline=deadline, request_id=request_id)
         return outcome.version, old.version
 

@@ -14,7 +14,7 @@ sequence keeps its id, by which its positions are found.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from qserver.durability.records import Definitions
@@ -41,9 +41,17 @@ ENTRY_BYTES = 200
 
 
 def restore_version(
-    old: Snapshot, bytes_most: int, transaction: Transaction
+    old: Snapshot,
+    bytes_most: int,
+    check: Callable[[Transaction], None] | None,
+    transaction: Transaction,
 ) -> Generator[None, None, None]:
-    """Write the contents of an older version."""
+    """Write the contents of an older version, if `check` does not raise.
+
+    It depends on the whole catalog and on all rows, so what was checked is true of the commit.
+    """
+    if check is not None:
+        check(transaction)
     transaction.whole_catalog_seen = True
     transaction.own_version = True
     transaction.changes_rows = True

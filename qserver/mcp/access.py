@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from qserver.client import TrioClient, requests
+from qserver.client import TransactionResult, TrioClient, requests
 from qserver.limits import MCP_BRANCHES_MAX
+from qserver.mcp.arguments import Change
 
 JsonObject = dict[str, Any]
 
@@ -44,6 +45,19 @@ class Access:
             asked = await self.client.query("SELECT current_database()", settings=ONLY_READS)
             self._own = str(asked.rows[0][0])
         return self._own
+
+    async def transaction(
+        self, asked: Change, database: str | None, *, max_rows: int, **how: bool
+    ) -> TransactionResult:
+        """Run the statements of a tool, in the way that is `how`."""
+        return await self.client.transaction(
+            asked.statements,
+            database=database,
+            max_rows=max_rows,
+            max_affected=asked.max_affected,
+            timeout_ms=asked.timeout_ms,
+            **how,
+        )
 
     async def tables(self, database: str | None) -> JsonObject:
         """`database`, `version` and `tables`, as GET /tables has them."""

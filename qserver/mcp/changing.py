@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from qserver.client import requests
+from qserver.client import TransactionResult
 from qserver.errors import InvalidRequest, QserverError
 from qserver.limits import MCP_DIFF_ROWS_MAX, MCP_ROWS_DEFAULT, MCP_TIMEOUT_MS_MAX
 from qserver.mcp import arguments
@@ -20,14 +20,7 @@ from qserver.mcp.reading import changes, results
 
 async def try_on_branch(access: Access, asked: arguments.Change) -> JsonObject:
     parent = await access.name_of(asked.database)
-    done = await access.client.transaction(
-        asked.statements,
-        database=parent,
-        branch=True,
-        max_rows=MCP_ROWS_DEFAULT,
-        max_affected=asked.max_affected,
-        timeout_ms=asked.timeout_ms,
-    )
+    done = await access.transaction(asked, parent, max_rows=MCP_ROWS_DEFAULT, branch=True)
     assert done.database is not None, "a transaction on a branch names it"
     branch, began = done.database, (await access.record(done.database))["branch_version"]
     tried = Tried(tuple(asked.statements), parent, began, asked.max_affected)
@@ -64,13 +57,7 @@ async def promote_branch(access: Access, asked: arguments.Branch) -> JsonObject:
     with suppress(QserverError):  # it is done; the branch goes by itself within an hour
         await access.client.delete_database(asked.branch)
     access.tried.pop(asked.branch, None)
-    return {
-        "database": tried.database,
-        "version": done.version,
-        "affected_rows": done.affected_rows,
-        "results": results(done),
-        "next": f"undo with version {done.version} takes it back.",
-    }
+    return _changed(tried.database, done)
 
 
 async def discard_branch(access: Access, asked: arguments.Branch) -> JsonObject:
@@ -88,13 +75,12 @@ async def discard_branch(access: Access, asked: arguments.Branch) -> JsonObject:
 
 async def change(access: Access, asked: arguments.Change) -> JsonObject:
     database = await access.name_of(asked.database)
-    done = await access.client.transaction(
-        asked.statements,
-        database=database,
-        max_rows=MCP_ROWS_DEFAULT,
-        max_affected=asked.max_affected,
-        timeout_ms=asked.timeout_ms,
-    )
+    done = await access.transaction(asked, database, max_rows=MCP_ROWS_DEFAULT)
+    return _changed(database, done)
+
+
+def _changed(database: str, done: TransactionResult) -> JsonObject:
+    """What a change has done, and how it is taken back."""
     return {
         "database": database,
         "version": done.version,
@@ -105,32 +91,15 @@ async def change(access: Access, asked: arguments.Change) -> JsonObject:
 
 
 async def undo(access: Access, asked: arguments.Undo) -> JsonObject:
-    """Restore the version before; what others have committed since must not be lost with it.
+    """Make the database what it was before a version, if nothing has changed since that version.
 
-    Between the look and the restore somebody may commit: the answer then lists what was undone
-    besides, and each of it can be restored.
+    The server checks that in the commit itself; the error names the table and both versions.
     """
-    database = await access.name_of(asked.database)
-    path = ("databases", database, "versions")
-    newest, *older = (await access.page(*path, limit=2))["versions"]
-    if newest["version"] != asked.version or not older:
-        raise InvalidRequest(
-            f"version {asked.version} is not the newest one of {database}, which is"
-            f" {newest['version']}",
-            hint="To undo it would undo what came later, too. See list_versions and"
-            " show_difference, and make a change that takes back what you mean.",
-        )
-    restored = await access.client.call(
-        requests.record("POST", *path[:2], "restore", as_of=older[0]["version"])
-    )
-    since = (await access.page(*path, limit=MCP_ROWS_DEFAULT))["versions"]
-    besides = [
-        each["version"] for each in since if asked.version < each["version"] < restored["version"]
-    ]
+    database, before = await access.name_of(asked.database), asked.version - 1
+    restored = await access.client.restore_database(database, before, if_version=asked.version)
     return {
         "database": database,
         "version": restored["version"],
         "undone": asked.version,
-        "as_of": older[0]["version"],
-        "undone_besides": besides,
+        "as_of": before,
     }

@@ -75,14 +75,8 @@ async def explain(access: Access, asked: arguments.Explain) -> JsonObject:
 
 
 async def dry_run(access: Access, asked: arguments.Change) -> JsonObject:
-    done = await access.client.transaction(
-        asked.statements,
-        database=asked.database or access.client.database,
-        dry_run=True,
-        max_rows=MCP_DIFF_ROWS_MAX,
-        max_affected=asked.max_affected,
-        timeout_ms=asked.timeout_ms,
-    )
+    database = asked.database or access.client.database
+    done = await access.transaction(asked, database, max_rows=MCP_DIFF_ROWS_MAX, dry_run=True)
     return {
         "applied": False,
         "affected_rows": done.affected_rows,

@@ -146,7 +146,8 @@ CHANGING: Final = (
         "undo",
         "Undo a change",
         "Takes back the newest version of a database: makes it what it was before, as a new"
-        " version. If another version came later it is refused, and nothing changes.",
+        " version. If anything has changed since it is refused, `conflict` says what, and nothing"
+        " changes.",
         "all that this version has changed, in all tables",
         arguments.Undo,
         changing.undo,

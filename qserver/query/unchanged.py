@@ -47,11 +47,28 @@ def run_unchanged(
         trees = (table.id, *(index.id for index in table.indexes))
         index = statement_naming(table.key, transaction)
         if transaction.earlier and any(tree in transaction.earlier for tree in trees):
-            raise _changed(table, version, snapshot.version + 1, index)
+            raise _changed(table.key, version, snapshot.version + 1, index)
         _check(table, version, snapshot, index)
         transaction.ranges.append(ScannedRange(table.id, None, None, None))
     transaction.whole_catalog_seen = True
     return results
+
+
+def check_all(version: int, then: Snapshot, transaction: Transaction) -> None:
+    """Raise if any table or definition has changed since a version; `then` is its snapshot."""
+    now = transaction.snapshot
+    _check_exists(version, now)
+    catalogs = now.catalog, then.catalog
+    for key in sorted({key for each in catalogs for key in (*each.tables, *each.others)}):
+        found = now.catalog.find(key)
+        changed, _ = now.catalog.last_change_of(key)
+        if isinstance(found, Table):
+            changed, _ = now.last_change(found)
+            trees = (found.id, *(index.id for index in found.indexes))
+            if transaction.earlier and any(tree in transaction.earlier for tree in trees):
+                changed = now.version + 1
+        if changed > version or found != then.catalog.find(key):
+            raise _changed(key, version, max(changed, version + 1))
 
 
 def _touched(transaction: Transaction) -> list[Table]:
@@ -79,13 +96,13 @@ def _check_exists(version: int, snapshot: Snapshot) -> None:
 def _check(table: Table, version: int, snapshot: Snapshot, index: int | None = None) -> None:
     changed, _ = snapshot.last_change(table)
     if changed > version:
-        raise _changed(table, version, changed, index)
+        raise _changed(table.key, version, changed, index)
 
 
 def _changed(
-    table: Table, version: int, changed: int, index: int | None = None
+    key: str, version: int, changed: int, index: int | None = None
 ) -> SerializationFailure:
-    name = name_of_key(table.key)
+    name = name_of_key(key)
     conflict = Conflict(
         "a table has changed",
         table=name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from qserver.client import Client
@@ -45,8 +46,8 @@ async def test_a_change_is_undone(shop: Client) -> None:
         undone = await call("undo", version=done["version"])
         again = await call.error("undo", version=done["version"])
     assert shop.query(COUNT).rows == [(300,)]
-    assert undone["undone_besides"] == [] and undone["version"] == done["version"] + 1
-    assert again["code"] == "QS001" and "newest" in again["message"]
+    assert undone["as_of"] == done["version"] - 1 and undone["version"] == done["version"] + 1
+    assert again["code"] == "40001" and again["conflict"]["table"] == "books"
 
 
 async def test_what_came_later_is_not_undone(shop: Client) -> None:
@@ -54,8 +55,49 @@ async def test_what_came_later_is_not_undone(shop: Client) -> None:
         done = await call("change", statements=["DELETE FROM books WHERE id = 1"])
         shop.query("INSERT INTO authors VALUES (9, 'Later')")
         refused = await call.error("undo", version=done["version"])
-    assert refused["code"] == "QS001"
+    assert refused["code"] == "40001" and not refused.get("retryable")
+    conflict = refused["conflict"]
+    assert conflict["table"] == "authors"
+    assert (conflict["read_version"], conflict["changed_version"]) == (
+        *(done["version"], done["version"] + 1),
+    )
     assert shop.query("SELECT name FROM authors WHERE id = 9").rows == [("Later",)]
+
+
+LATER = (
+    "INSERT INTO authors VALUES (9, 'Later')",
+    "UPDATE authors SET name = name WHERE id = 1",
+    "DROP TABLE authors CASCADE",
+    "CREATE TABLE more (a INTEGER)",
+    "ALTER TABLE authors ADD COLUMN born DATE",
+    "CREATE VIEW written AS SELECT title FROM books",
+    "CREATE TYPE mood AS ENUM ('sad')",
+)
+
+
+@pytest.mark.parametrize("sql", LATER)
+async def test_nothing_that_came_later_is_undone(shop: Client, sql: str) -> None:
+    async with tools(shop, may_change=True) as call:
+        done = await call("change", statements=["DELETE FROM books WHERE id = 1"])
+        later = shop.query(sql).version
+        if later == done["version"]:
+            return  # it has changed nothing
+        before = shop.versions(done["database"])
+        refused = await call.error("undo", version=done["version"])
+        assert (
+            refused["code"] == "40001" and refused["conflict"]["changed_version"] > done["version"]
+        )
+        assert shop.versions(done["database"]) == before
+
+
+async def test_a_number_that_was_drawn_since_does_not_keep_a_change(shop: Client) -> None:
+    shop.query("CREATE SEQUENCE numbers")
+    async with tools(shop, may_change=True) as call:
+        done = await call("change", statements=["DELETE FROM books WHERE id = 1"])
+        for _ in range(3):
+            shop.query("SELECT nextval('numbers')")
+        await call("undo", version=done["version"])
+    assert shop.query(COUNT).rows == [(300,)]
 
 
 async def test_more_rows_than_allowed_are_not_changed(shop: Client) -> None:

@@ -331,9 +331,13 @@ class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RestoreRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The version, or the time, that the database shall be as it was at."""
+    """The version, or the time, that the database shall be as it was at.
+
+    With `if_version`, only if no table has changed since that version.
+    """
 
     as_of: int | str
+    if_version: options.IfVersion = None
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):

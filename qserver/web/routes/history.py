@@ -6,6 +6,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -23,6 +24,7 @@ from qserver.limits import (
     HISTORY_VERSIONS_MAX,
 )
 from qserver.query.results import Redefinition
+from qserver.query.unchanged import check_all
 from qserver.storage.page import Key
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes
@@ -111,8 +113,12 @@ class HistoryRoutes:
         wanted = await body_of(admission, shapes.RestoreRequest)
         async with self._opened(admission, database) as opened:
             opened.quota.check()
+            deadline, check = admission.grant.deadline(), None
+            if wanted.if_version is not None:
+                then = await opened.database.snapshot_at(as_of_given(wanted.if_version), deadline)
+                check = partial(check_all, wanted.if_version, then)
             made, restored = await opened.database.restore_version(
-                as_of_given(wanted.as_of), admission.grant.deadline(), admission.request_id
+                as_of_given(wanted.as_of), deadline, admission.request_id, check
             )
         return shapes.RestoreAnswer(True, made, restored)
 
