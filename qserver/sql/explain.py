@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from qserver.sql import expressions, plan
+from qserver.sql.explain_trees import TreeNode
 from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.join_conditions import hash_keys, residual, scan_keys
-from qserver.sql.measuring import Profile
+from qserver.sql.measuring import Meter, Profile
 from qserver.sql.plan import Change, KeyRange, Plan, Select
 from qserver.sql.plan_nodes import inputs_of, subplans_of
+from qserver.sql.vectors.trees import FilterPart, ScanPart
 from qserver.sql.walk import everything, is_plan
 from qserver.values.schema import Table
 from qserver.values.text_output import text_function
@@ -60,8 +62,25 @@ def _top(statement: Select | Change) -> Plan | Change:
     return statement.plan if isinstance(statement, Select) else statement
 
 
+_Node: TypeAlias = Plan | Change | TreeNode
+
+
+def _inputs_of(node: _Node, shown: Details) -> Sequence[_Node]:
+    """Return the nodes below; of a vector tree that has run its parts."""
+    if isinstance(node, TreeNode):
+        return node.inputs
+    profile = shown.profile
+    if isinstance(node, plan.Vectors) and profile is not None and profile.has_run_as_tree(node):
+        return [TreeNode(node.planned.tree.root, node.planned.scans)]
+    return inputs_of(node)
+
+
+def _subplans_of(node: _Node) -> Sequence[Plan]:
+    return () if isinstance(node, TreeNode) else subplans_of(node)
+
+
 def _tree(
-    node: Plan | Change, shown: Details, place: Mapping[str, str] = MappingProxyType({})
+    node: _Node, shown: Details, place: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
     """Return a node with those below it; `place` says how it belongs to the one above."""
     title, texts = _describe(node, shown)
@@ -70,25 +89,29 @@ def _tree(
         tree = {**tree, **place, **_named(node.table, shown)}
     else:
         tree = {"Node Type": _KIND.split(title)[0], **place, **_relation(node, shown)}
-        if shown.costs:
+        if shown.costs and not isinstance(node, TreeNode):
             tree["Plan Rows"] = round(node.rows)
     tree.update(_measured(node, shown))
     for name, _, text in [detail.partition(": ") for detail in texts if detail]:
         tree[name] = text
     tree.update(_removed(node, shown))
     tree.update(_loaded(node, shown))
-    inputs = inputs_of(node)
+    inputs = _inputs_of(node, shown)
     named = zip(inputs, ("Outer", "Inner", *("Member",) * len(inputs)), strict=False)
     inner = [_tree(each, shown, {"Parent Relationship": how}) for each, how in named]
-    for number, query in enumerate(subplans_of(node), 1):
+    for number, query in enumerate(_subplans_of(node), 1):
         how = {"Parent Relationship": "SubPlan", "Subplan Name": f"SubPlan {number}"}
         inner.append(_tree(query, shown, how))
     return {**tree, "Plans": inner} if inner else tree
 
 
-def _relation(node: Plan, shown: Details) -> dict[str, str]:
+def _relation(node: Plan | TreeNode, shown: Details) -> dict[str, str]:
     """Return what a node reads, if that is a table."""
-    scan = node.input if isinstance(node, plan.Count) else node
+    scan: Plan | None
+    if isinstance(node, TreeNode):
+        scan = node.scan
+    else:
+        scan = node.input if isinstance(node, plan.Count) else node
     if not isinstance(scan, plan.Scan):
         return {}
     found = {**_named(scan.table, shown), "Alias": scan.alias or scan.table.name}
@@ -102,9 +125,9 @@ def _named(table: Table, shown: Details) -> dict[str, str]:
     return {"Relation Name": table.name, **schema}
 
 
-def _print(node: Plan | Change, depth: int, lines: list[str], shown: Details) -> None:
+def _print(node: _Node, depth: int, lines: list[str], shown: Details) -> None:
     title, texts = _describe(node, shown)
-    if shown.costs and not isinstance(node, Change):
+    if shown.costs and not isinstance(node, Change | TreeNode):
         title += f"  (rows={node.rows:.0f})"
     arrow = "  " * (depth - 1) + "->  " if depth else ""
     lines.append(f"{arrow}{title}{_actual(node, shown)}")
@@ -113,9 +136,9 @@ def _print(node: Plan | Change, depth: int, lines: list[str], shown: Details) ->
     lines += [f"{indent}{name}: {count}" for name, count in _removed(node, shown).items() if count]
     for count in filter(None, _loaded(node, shown).values()):
         lines.append(f"{indent}Buffers: shared read={count}")
-    for each in inputs_of(node):
+    for each in _inputs_of(node, shown):
         _print(each, depth + 1, lines, shown)
-    for number, query in enumerate(subplans_of(node), 1):
+    for number, query in enumerate(_subplans_of(node), 1):
         lines.append(f"{indent}SubPlan {number}")
         _print(query, depth + 2, lines, shown)
 
@@ -123,9 +146,15 @@ def _print(node: Plan | Change, depth: int, lines: list[str], shown: Details) ->
 # --- what was measured ---------------------------------------------------------------------------
 
 
-def _measured(node: Plan | Change, shown: Details) -> dict[str, Any]:
+def _meter_of(node: _Node, shown: Details) -> Meter | None:
+    if shown.profile is None:
+        return None
+    return shown.profile.of(node.part if isinstance(node, TreeNode) else node)
+
+
+def _measured(node: _Node, shown: Details) -> dict[str, Any]:
     """Return averages of a loop, as PostgreSQL has them."""
-    meter = None if shown.profile is None else shown.profile.of(node)
+    meter = _meter_of(node, shown)
     if meter is None:
         return {}
     loops, found = max(meter.loops, 1), {}
@@ -135,7 +164,7 @@ def _measured(node: Plan | Change, shown: Details) -> dict[str, Any]:
     return {**found, "Actual Rows": round(meter.rows / loops), "Actual Loops": meter.loops}
 
 
-def _actual(node: Plan | Change, shown: Details) -> str:
+def _actual(node: _Node, shown: Details) -> str:
     measured = _measured(node, shown)
     if not measured:
         return ""
@@ -146,29 +175,32 @@ def _actual(node: Plan | Change, shown: Details) -> str:
     return f" (actual {time}rows={rows} loops={loops})"
 
 
-def _removed(node: Plan | Change, shown: Details) -> dict[str, int]:
+def _removed(node: _Node, shown: Details) -> dict[str, int]:
     """Return how many rows of a loop did not satisfy a condition."""
-    meter = None if shown.profile is None else shown.profile.of(node)
-    if shown.profile is None or meter is None or not meter.loops:
+    meter = _meter_of(node, shown)
+    if meter is None or not meter.loops:
         return {}
-    if isinstance(node, plan.Filter):
-        input_ = shown.profile.of(node.input)
+    kind = node.part if isinstance(node, TreeNode) else node
+    if isinstance(kind, plan.Filter | FilterPart):
+        input_ = _meter_of(_inputs_of(node, shown)[0], shown)
         looked_at = 0 if input_ is None else input_.rows
-    elif isinstance(node, plan.Scan) and node.condition is not None:
+    elif isinstance(kind, plan.Scan | ScanPart) and kind.condition is not None:
         looked_at = meter.looked_at
     else:
         return {}
     return {"Rows Removed by Filter": round(max(looked_at - meter.rows, 0) / meter.loops)}
 
 
-def _loaded(node: Plan | Change, shown: Details) -> dict[str, int]:
-    meter = None if shown.profile is None else shown.profile.of(node)
+def _loaded(node: _Node, shown: Details) -> dict[str, int]:
+    meter = _meter_of(node, shown)
     return {} if meter is None or not shown.buffers else {"Shared Read Blocks": meter.all_loads}
 
 
-def _describe(node: Plan | Change, shown: Details) -> tuple[str, list[str]]:
+def _describe(node: _Node, shown: Details) -> tuple[str, list[str]]:
     if isinstance(node, Change):
         return f"{type(node).__name__} on {_name_of(node.table, shown)}", []
+    if isinstance(node, TreeNode):
+        return node.described(lambda table: _name_of(table, shown), text_of)
     title, texts = _describe_shortly(node, shown)
     if shown.verbose and isinstance(node, plan.Project):
         texts = [f"Output: {', '.join(map(text_of, node.expressions))}", *texts]

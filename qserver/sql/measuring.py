@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from qserver.sql.plan import Change, Plan, Select, Vectors
 from qserver.sql.plan_nodes import below
+from qserver.sql.vectors.trees import Part, inputs_of_part
 
 
 class Meter:
@@ -118,10 +119,17 @@ class Profile:
                 self._trees[id(node)] = tree
             for inner in below(node):
                 self._add(inner, meter, meter if isinstance(node, Vectors) else tree)
+            if isinstance(node, Vectors):
+                self._add_part(node.planned.tree.root, meter)
+
+    def _add_part(self, part: Part, parent: Meter) -> None:
+        meter = self._meters[id(part)] = Meter(self, parent)
+        for inner in inputs_of_part(part):
+            self._add_part(inner, meter)
 
     @property
     def meters(self) -> Mapping[int, Meter]:
-        """By the ids of the nodes."""
+        """By the ids of the nodes, and of the parts of vector trees."""
         return self._meters
 
     def of(self, node: Any) -> Meter | None:
@@ -130,6 +138,10 @@ class Profile:
         if tree is not None and tree.loops and meter is not None and not meter.loops:
             return None
         return meter
+
+    def has_run_as_tree(self, node: Vectors) -> bool:
+        """Whether the parts of a tree have computed its rows each time, and row code never."""
+        return bool(self._meters[id(node)].loops) and not self._meters[id(node.input)].loops
 
     def turn_to(self, meter: Meter) -> None:
         """Charge what has passed to the current node, and go on with another."""

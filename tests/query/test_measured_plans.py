@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -117,23 +118,58 @@ async def test_the_rows_of_joins_and_filters_are_counted_over_vectors() -> None:
     }
 
 
-async def test_a_vector_tree_tells_its_rows_and_nothing_of_what_it_replaced() -> None:
-    statement = (
-        "SELECT d.name, count(*) FROM t JOIN d ON d.k = t.a"
-        " WHERE t.id > 10 AND d.id < 300 AND d.id + t.id < 2000 GROUP BY 1"
-    )
+JOINED = (
+    "SELECT d.name, count(*) FROM t JOIN d ON d.k = t.a"
+    " WHERE t.id > 10 AND d.id < 300 AND d.id + t.id < 2000 GROUP BY 1 HAVING count(*) > 200"
+)
+
+
+async def test_a_vector_tree_tells_the_rows_of_its_parts() -> None:
     with tiny_chunks():
         async with opened_sql() as sql:
             await filled(sql)
             await sql.execute("DROP INDEX t_a")
-            found = await measured(sql, statement)
-            plain = await sql.execute(statement)
+            found = await measured(sql, JOINED)
+            timed = await measured(sql, JOINED, "EXPLAIN (ANALYZE, FORMAT JSON)")
+            text = await sql.execute(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {JOINED}")
+            plain = await sql.execute(JOINED)
+            joined = JOINED.replace("d.name, count(*)", "1").split(" GROUP")[0]
+            rows = len((await sql.execute(joined)).rows)
+            names = len((await sql.execute(joined.replace("1 FROM", "DISTINCT d.name FROM"))).rows)
     every = list(nodes(found["Plan"]))
     at = next(at for at, each in enumerate(every) if each["Node Type"] == "Vectors")
-    tree, *inside = every[at:]
-    assert found["Plan"]["Actual Rows"] == len(plain.rows)
-    assert tree["Actual Rows"] == len(plain.rows) and tree["Actual Loops"] == 1
-    assert inside and not any("Actual Rows" in each for each in inside)
+    assert counts(every[at]) == [
+        ("Vectors", len(plain.rows), 1),
+        ("Filter", len(plain.rows), 1),
+        ("GroupAggregate", names, 1),
+        ("Hash Join", rows, 1),
+        ("Scan", 4990, 1),
+        ("Scan", 299, 1),
+    ]
+    removed = [each.get("Rows Removed by Filter") for each in every[at + 1 :]]
+    assert removed == [names - len(plain.rows), None, None, 10, 101]
+    assert [each["Hash Key"] for each in every if "Hash Key" in each] == ["t.a = d.k"]
+    assert [each["Relation Name"] for each in every if "Relation Name" in each] == ["t", "d"]
+    assert f"      ->  Hash Join (actual rows={rows} loops=1)" in [line for (line,) in text.rows]
+    (tree,) = [each for each in nodes(timed["Plan"]) if each["Node Type"] == "Vectors"]
+    for above in nodes(tree):
+        below = [each["Actual Total Time"] for each in above.get("Plans", ())]
+        assert above["Actual Total Time"] >= round(sum(below) - 0.01, 3)
+    assert tree["Actual Total Time"] > 0
+
+
+async def test_a_tree_that_is_refused_tells_of_the_row_code_that_ran() -> None:
+    async with opened_sql() as sql:
+        await filled(sql)
+        await sql.execute("CREATE TABLE l (id int PRIMARY KEY, v bigint)")
+        await sql.execute("INSERT INTO l SELECT n, 9e18::bigint FROM generate_series(1, 5000) n")
+        with tiny_chunks(), pytest.MonkeyPatch.context() as patch:
+            choice = import_module("qserver.sql.optimizer.vector_choice")
+            patch.setattr(choice, "START_OF_TREE", -1e9)
+            found = await measured(sql, "SELECT sum(l.v) FROM l JOIN t ON t.id = l.id")
+    every = list(nodes(found["Plan"]))
+    assert "Vectors" in [each["Node Type"] for each in every]
+    assert all("Actual Rows" in each and "Plan Rows" in each for each in every)
 
 
 async def test_a_filter_over_vectors_tells_the_rows_that_it_removed() -> None:

@@ -28,6 +28,7 @@ from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.measuring import Meter, Profile
 from qserver.sql.plan import Change, Plan, Select
 from qserver.sql.vectors.scans import VectorAggregate, VectorBuild, VectorFilter, VectorTop
+from qserver.sql.vectors.trees import Part, Tree
 from qserver.sql.walk import everything
 
 
@@ -93,6 +94,8 @@ def watch_vectors(namespace: dict[str, Any], statement: Select | Change, profile
             source, chain = _chain(node.input, profile)
             workers[source], chains[source] = profile.of(node), chain
     for name, made in namespace.items():
+        if isinstance(made, Tree):
+            namespace[name] = replace(made, watch=_WatchedTree(profile))
         if not isinstance(made, VectorAggregate | VectorBuild | VectorFilter | VectorTop):
             continue
         source = made.condition.program.source
@@ -142,6 +145,30 @@ class _Watched:
             for meter in meters:
                 meter.add(rows)
         self._scan.back()
+
+
+class _WatchedTree:
+    """Counts the rows of each part of a vector tree."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def batches(self, part: Part, batches: Iterator[Any]) -> Iterator[Any]:
+        meter = self._profile.of(part)
+        assert meter is not None, "every part has a meter"
+        meter.begin()
+        for batch in batches:
+            if batch is not None:
+                meter.add(batch.length)
+            self._profile.turn_to(meter.parent)
+            yield batch
+            meter.back()
+        meter.end()
+
+    def looked_at(self, part: Part, rows: int) -> None:
+        meter = self._profile.of(part)
+        assert meter is not None, "every part has a meter"
+        meter.looked_at += rows
 
 
 class _LookedAt:

@@ -150,7 +150,7 @@ class _Planner:
     def _with_check(self, part: Part, condition: Expression) -> Part:
         program = self._program()
         check = Check(program, program.truth(condition))
-        return FilterPart(part, check, program.reads_averages)
+        return FilterPart(part, check, condition, program.reads_averages)
 
     # --- parts ---
 
@@ -180,7 +180,7 @@ class _Planner:
         self._scans.append(node)
         plain, others = _divided(node.condition)
         check = None if plain is None else self._check(plain)
-        return self._filtered(ScanPart(node.source, number, check), conjunction(others))
+        return self._filtered(ScanPart(node.source, number, check, plain), conjunction(others))
 
     def _filtered(self, part: Part, condition: Expression | None) -> Part:
         """Add conditions, which may have subqueries."""
@@ -222,7 +222,8 @@ class _Planner:
             raise NotVectorized  # many would be divided at once
         left_keys, right_keys = zip(*numbers, strict=True)
         self._joins += 1
-        return JoinPart(kind, *sides, one, left_keys, other, right_keys, right_sources, checks)
+        programs = one, left_keys, other, right_keys
+        return JoinPart(kind, *sides, *programs, right_sources, checks, keys, rest)
 
     def _cluster(self, node: plan.Join) -> Part:
         nodes, conditions = _cluster_of(node)
@@ -292,7 +293,7 @@ class _Planner:
         ]
         self._known[source] = Computed([*kinds], frozenset(own))
         self._groups += 1
-        return GroupPart(part, source, program, tuple(numbers), planned, tuple(kinds))
+        return GroupPart(part, source, program, tuple(numbers), planned, tuple(kinds), keys)
 
     def _call(self, program: TreeProgram, call: AggregateCall) -> GroupCall:
         name = call.aggregate.name

@@ -127,6 +127,10 @@ class TreeRun:
         yield from self._worked(rows.length * (1 + steps) // ROWS_OF_STEP)
 
     def _batches(self, part: Part) -> Batches:
+        batches, watch = self._batches_of(part), self._tree.watch
+        return batches if watch is None else watch.batches(part, batches)
+
+    def _batches_of(self, part: Part) -> Batches:
         match part:
             case ScanPart():
                 return self._scan(part)
@@ -209,6 +213,8 @@ class TreeRun:
             chunk.forget_rows()
         columns = ScannedColumns(batch)
         found = TreeRows({part.source: (columns, None)}, rows, self._constants)
+        if self._tree.watch is not None:
+            self._tree.watch.looked_at(part, rows)
         if part.check is not None:
             found = self._passing(found, part.check)
         yield found

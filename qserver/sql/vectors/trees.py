@@ -12,11 +12,13 @@ a vector, a sum that may be too long), nothing has been given yet, and row code 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from qserver.sql.execution import Chunk
+from qserver.sql.expressions import Expression
+from qserver.sql.join_conditions import KeyPair
 from qserver.sql.vectors.plans import Check, ConstantKind
 from qserver.sql.vectors.program import JoinedColumn, Program
 from qserver.values.keys import Row
@@ -35,6 +37,8 @@ class ScanPart:
     number: int
     """Of the scan, among those of the tree."""
     check: Check | None
+    condition: Expression | None
+    """What is checked; this and the like in other parts are for EXPLAIN."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +47,7 @@ class FilterPart:
 
     input: Part
     check: Check
+    condition: Expression
     is_slow: bool = False
 
 
@@ -63,6 +68,8 @@ class JoinPart:
     right_keys: tuple[int, ...]
     right_sources: tuple[int, ...]
     checks: tuple[Check, ...] = ()
+    pairs: tuple[KeyPair, ...] = ()
+    rest: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +106,30 @@ class GroupPart:
     families: tuple[str, ...]
     """Of its columns, as those above name them: keys, then calls. A sum may have another family
     than its argument."""
+    by: tuple[Expression, ...]
 
 
 Part: TypeAlias = ScanPart | FilterPart | JoinPart | ProjectPart | GroupPart
+
+
+def inputs_of_part(part: Part) -> tuple[Part, ...]:
+    """Return the parts whose rows a part reads."""
+    match part:
+        case ScanPart():
+            return ()
+        case JoinPart():
+            return part.left, part.right
+    return (part.input,)
+
+
+class TreeWatch(Protocol):
+    """Told of each part's rows, by EXPLAIN ANALYZE: see `codegen.measured`."""
+
+    def batches(self, part: Part, batches: Iterator[Any]) -> Iterator[Any]:
+        """Return the same batches."""
+
+    def looked_at(self, part: Part, rows: int) -> None:
+        """A scan has read so many rows."""
 
 
 class Output(NamedTuple):
@@ -124,6 +152,7 @@ class Tree:
     groups: int
     rows: float
     """The rows of all tables that are read."""
+    watch: TreeWatch | None = None
 
     def columns_of(self, source: int) -> tuple[ColumnVector, ...]:
         return tuple([each.vector for each in sorted(self.read) if each.source == source])
