@@ -45,7 +45,7 @@ _QUERY: Final = _ENGINE | _SQL | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
 _PGWIRE: Final = _CONTROL | {"qserver", "control", "http1"}
 _WEB: Final = _PGWIRE | {
-    *("config", "replication", "cluster", "probes", "workloads", "pgwire", "console"),
+    *("config", "replication", "archive", "cluster", "probes", "workloads", "pgwire", "console"),
 }
 _ALL: Final = _WEB | {"web", "client", "dbapi", "sqlalchemy", "mcp", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -60,6 +60,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "storage": _GROUND | {"values"},
     "durability": _GROUND | {"values", "storage"},
     "replication": _GROUND | {"durability"},
+    "archive": _GROUND | {"storage", "durability", "replication"},
     "engine": _ENGINE,
     "query": _QUERY,
     "probes": _CONTROL,
@@ -116,6 +117,8 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/restoring.py": frozenset({"pathlib"}),
     "qserver/durability/branch_files.py": frozenset({"pathlib"}),
     "qserver/durability/check.py": frozenset({"pathlib"}),
+    "qserver/durability/live_copy.py": frozenset({"pathlib", "shutil", "time"}),
+    "qserver/durability/live_log.py": frozenset({"os", "pathlib", "time"}),
     "qserver/durability/copy_mark.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite.py": frozenset({"pathlib", "time"}),
     "qserver/durability/sqlite_file.py": frozenset({"pathlib", "sqlite3"}),

@@ -25,6 +25,8 @@ from qserver.errors import DataInUse, LogFailed
 LOCK_FILE: Final = "qserver.lock"
 REPLICAS: Final = "replicas."
 """Folders of this name and the number of a process have its copies of others' databases."""
+STATUS: Final = "backup."
+"""Files of this name and some digits say how far a continuous backup is."""
 NODE_FILE: Final = "node.id"
 """The name of the folder, for a node of several."""
 
@@ -103,5 +105,5 @@ def _is_ours(path: Path) -> bool:
     endings = tuple(SUFFIX + companion for companion in (*COMPANIONS, ".new"))
     is_evidence = path.name.startswith("stall") and path.suffix == ".txt"  # the watchdog's
     is_named = path.name in (LOCK_FILE, RESERVE_FILE, COPY_FILE, NODE_FILE)
-    is_copy = path.name.startswith(REPLICAS)
-    return is_named or is_evidence or is_copy or path.name.endswith(endings)
+    is_beside = path.name.startswith((REPLICAS, STATUS))
+    return is_named or is_evidence or is_beside or path.name.endswith(endings)

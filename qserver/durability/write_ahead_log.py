@@ -33,14 +33,14 @@ def is_damaged(log: bytes) -> bool:
         return False  # there is no frame that it could have lost
     magic, _, page_size, _, *salts, one, two = HEAD.unpack_from(log)
     order = {LITTLE: "<", BIG: ">"}.get(magic)
-    if order is None or _sums(order, log[: HEAD.size - 8], 0, 0) != (one, two):
+    if order is None or sums_of(order, log[: HEAD.size - 8], 0, 0) != (one, two):
         return True
     size = FRAME.size + page_size
     starts = range(HEAD.size, len(log) - size + 1, size)
     for at in starts:
         _, _, *salts_here, one_here, two_here = FRAME.unpack_from(log, at)
-        one, two = _sums(order, log[at : at + 8], one, two)
-        one, two = _sums(order, log[at + FRAME.size : at + size], one, two)
+        one, two = sums_of(order, log[at : at + 8], one, two)
+        one, two = sums_of(order, log[at + FRAME.size : at + size], one, two)
         if salts_here != salts or (one, two) != (one_here, two_here):
             return _a_transaction_follows(log, starts[starts.index(at) :], salts)
     return False
@@ -59,7 +59,7 @@ def _a_transaction_follows(log: bytes, starts: range, salts: list[int]) -> bool:
     return False
 
 
-def _sums(order: str, data: bytes, one: int, two: int) -> tuple[int, int]:
+def sums_of(order: str, data: bytes, one: int, two: int) -> tuple[int, int]:
     words = unpack(f"{order}{len(data) // 4}I", data)
     for first, second in zip(words[::2], words[1::2], strict=True):
         one = (one + first + two) & _MASK

@@ -22,41 +22,23 @@ record says `deleting`, which the next start finishes, and no copy holds pages f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import Any, Final
 
-import msgspec
 import trio
 
-from qserver.cli.folders.live_copy import copy_live
+from qserver.archive.listed import GONE, WITH_FILES, Listed, ancestors, databases_in, mark_deleting
 from qserver.control.plane import CONTROL
 from qserver.durability.data_folder import COMPANIONS, DataFolder
 from qserver.durability.files import beside, make_folder, remove_files
 from qserver.durability.kept import decode_outline, encode_outline
+from qserver.durability.live_copy import copy_live
 from qserver.durability.port import CheckpointParts
-from qserver.durability.records import FORMAT, LogRecord, encode_record, encode_trees
-from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.replication.position import POSITION_PAGE
-from qserver.storage.snapshot import Snapshot
-from qserver.storage.transaction import Transaction
-
-TABLE: Final = "databases"
-WITH_FILES: Final = ("ready", "deleted")
-"""The states in which a database has a whole file; a deleted one, for its branches."""
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """What the control database says of another one."""
-
-    state: str
-    parent: str | None
-    called: str = ""
-    """Its name, for people."""
 
 
 class FileMissing(DataCorrupted):
@@ -167,54 +149,6 @@ class Backup:
         for name in names:
             path = self._target.file_of(name)
             remove_files(beside(path, companion) for companion in COMPANIONS)
-
-
-GONE: Final = Listed("gone", None)
-
-
-def ancestors(listed: Mapping[str, Listed], name: str) -> list[str]:
-    """Return the parent of a branch, that one's parent, and so on."""
-    above: list[str] = []
-    parent = listed[name].parent
-    while parent is not None and parent not in above:
-        above.append(parent)
-        parent = listed.get(parent, GONE).parent
-    return above
-
-
-async def databases_in(control: Path) -> dict[str, Listed]:
-    """Return the databases that a control database lists, by id."""
-    async with await open_log(control) as log:
-        snapshot = (await recover(log, 1)).snapshot
-        return {
-            row["id"]: Listed(row["state"], row.get("branch_of"), row["name"])
-            for row in _records(snapshot)
-        }
-
-
-async def mark_deleting(control: Path, names: set[str]) -> None:
-    """Commit to a control database that databases are being deleted: the next start does it."""
-    async with await open_log(control) as log:
-        snapshot = (await recover(log, 1)).snapshot
-        table = snapshot.catalog.tables[TABLE]
-        transaction = Transaction(snapshot)
-        for row in _records(snapshot):
-            if row["id"] in names:
-                transaction.put(table, tuple({**row, "state": "deleting"}.values()))
-        version, used = snapshot.version + 1, snapshot.catalog.trees_used
-        trees = encode_trees(transaction.writes)
-        record = LogRecord(FORMAT, version, snapshot.time, used, trees, (), {})
-        await log.append([(version, encode_record(record))])
-
-
-def _records(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-    table = snapshot.catalog.tables.get(TABLE)
-    if table is None:  # the server has just begun to make it
-        return
-    names = [column.name for column in table.columns]
-    for _, rows in snapshot.pages(table.id):
-        for row in rows:
-            yield dict(zip(names, row, strict=True))
 
 
 async def let_go(path: Path, branches: set[str]) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from qserver.cli.folders.backup import Backup, Listed, ancestors
+from qserver.archive.listed import Listed, ancestors
+from qserver.cli.folders.backup import Backup
 from qserver.cli.folders.log_nodes import LogAddress
 from qserver.control.plane import CONTROL
 from qserver.durability.data_folder import DataFolder

@@ -16,7 +16,8 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-from qserver.cli.folders.backup import FileMissing, databases_in, find_missing
+from qserver.archive.listed import databases_in
+from qserver.cli.folders.backup import FileMissing, find_missing
 from qserver.cli.folders.checking import checked, sizes_of, sound, with_progress
 from qserver.cli.folders.log_backup import LogBackup
 from qserver.cli.folders.log_nodes import LogAddress

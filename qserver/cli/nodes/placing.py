@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from qserver.cli.folders.backup import databases_in
+from qserver.archive.listed import databases_in
 from qserver.cli.nodes.address import run_on_log
 from qserver.control.nodes.lease import PREFIX
 from qserver.control.nodes.placement import CONTROL, Placement

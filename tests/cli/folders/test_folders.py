@@ -14,8 +14,8 @@ from threading import Event, Thread
 import pytest
 
 from qserver.cli import main
-from qserver.cli.folders import live_copy
 from qserver.client import Client
+from qserver.durability import live_copy
 from qserver.durability.folder import lock_folder
 from qserver.durability.high_water_mark import HighWaterMark, Mark
 from tests.cli.real_server import KEY, real_server

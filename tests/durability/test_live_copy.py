@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from qserver.cli.folders.live_copy import copy_live
+from qserver.durability.live_copy import copy_live
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.errors import DataInUse, LogFailed
