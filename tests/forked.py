@@ -20,7 +20,10 @@ from typing import Final
 
 from qserver.cli import main
 
-PRELOADED: Final = ["qserver.cli.serving", "qserver.web.service.serving", "tests.warmed"]
+PRELOADED: Final = [
+    *("qserver.cli.serving", "qserver.cli.continuous.commands"),
+    *("qserver.web.service.serving", "tests.warmed"),
+]
 """What the command imports late, and what is made once in a process."""
 
 _CONTEXT: Final = get_context("forkserver")

@@ -22,7 +22,8 @@ OPENING = """\
 `make docs` writes this page from `qserver/limits.py`, which also asserts how limits relate to each
 other. [operations.md](operations.md#settings) lists those that an operator may change,
 [http.md](http.md#limits) those that a client meets first. Bounds that only one algorithm knows stay
-in its module, those of PostgreSQL's protocol in `qserver/pgwire/limits.py`.
+in its module, those of PostgreSQL's protocol in `qserver/pgwire/limits.py`, those of continuous
+backups in `qserver/archive/limits.py`.
 """
 
 

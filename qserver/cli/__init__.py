@@ -8,6 +8,7 @@
     cluster_line.py   arguments of cluster         moving/      import from other databases
     mcp_line.py       arguments of mcp             mcp_serving.py  mcp
     doctor_line.py    arguments of doctor          doctor/      doctor
+    backup_line.py    arguments of backup, …       continuous/  the same with a continuous backup
     sql_line.py       arguments of sql
 
 `bench` is in `qserver.benchmarks`.
@@ -24,6 +25,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
+from qserver.cli.backup_line import is_continuous
 from qserver.cli.command_line import command_line
 from qserver.cli.errors import report_error
 from qserver.cli.hidden_key import hide_key
@@ -83,6 +85,10 @@ def _run(options: Namespace) -> int:
             from qserver.cli.nodes.commands import COMMANDS
 
             return COMMANDS[options.action](options)
+        case "backup" | "restore" | "check" if is_continuous(options):
+            from qserver.cli.continuous import commands as continuous
+
+            return continuous.COMMANDS[options.command](options)
         case "backup" | "restore" | "check" | "cluster":
             from qserver.cli.folders import commands as folders
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from qserver import __version__
+from qserver.cli.backup_line import BACKUP, CHECK, RESTORE, backup, check, restore
 from qserver.cli.cluster_line import CLUSTER, cluster
 from qserver.cli.doctor_line import DOCTOR, doctor
 from qserver.cli.mcp_line import MCP, mcp
@@ -35,6 +36,7 @@ examples:
   qserver database create shop
   qserver bench --seconds 5 --clients 32
   qserver backup /backups/monday          copy a data folder, also while it is served
+  qserver backup --continuous s3://bucket/shop    and go on with every change
   qserver export shop.sql --database shop
   qserver import app.sqlite --database app
   qserver mcp --database shop             tools for language models
@@ -105,31 +107,6 @@ examples:
   qserver bench --workload update --workload feed --rate 1000
   qserver bench --json > bench.json
 """
-_BACKUP = """\
-The server may be running: nothing is stopped, and commits go on. Each database is copied as it is
-at one moment, then checked to the last row; the target appears when all of them are sound.
-
-examples:
-  qserver backup /backups/monday
-  qserver backup --data /var/lib/qserver /backups/monday
-  qserver backup --log nats://h1:4222,h2:4222,h3:4222 /backups/monday
-"""
-_RESTORE = """\
-The folder must be empty or absent, and nobody may be using it; the backup is only read.
-
-examples:
-  qserver restore /backups/monday --data /var/lib/qserver
-  qserver restore /backups/monday --log nats://h1:4222,h2:4222,h3:4222
-"""
-_CHECK = """\
-Reads everything and compares everything: files, checksums, keys, rows and indexes. Stop the server
-first. The exit code is 1 if anything is damaged.
-
-examples:
-  qserver check
-  qserver check --data /var/lib/qserver
-  qserver check --log nats://h1:4222,h2:4222,h3:4222
-"""
 _EXPORT = """\
 One file holds the whole database as it is at one moment: definitions, rows, and where sequences
 have come to. SQL text can be read by qserver and, as far as both know the same words, by psql;
@@ -189,9 +166,9 @@ def command_line() -> argparse.ArgumentParser:
     summary = "list organizations, and change their tiers and limits"
     _organization(_command(commands, "organization", summary, _ORGANIZATION))
     _bench(_command(commands, "bench", "measure a server under load", _BENCH))
-    _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
-    _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
-    _check(_command(commands, "check", "verify a data folder that is not served", _CHECK))
+    backup(_command(commands, "backup", "copy a data folder, also while it is served", BACKUP))
+    restore(_command(commands, "restore", "make a data folder from a backup", RESTORE))
+    check(_command(commands, "check", "verify a data folder or a continuous backup", CHECK))
     doctor(_command(commands, "doctor", "look at a deployment, and say what to change", DOCTOR))
     summary = "start, watch and change nodes that share a replicated log"
     cluster(_command(commands, "cluster", summary, CLUSTER))
@@ -365,27 +342,6 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     _connection(parser)
 
 
-def _backup(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help="folder to make; it must not exist yet")
-    _data(parser)
-    _log(parser, "copy what a replicated log has, also while it is served")
-
-
-def _restore(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backup", metavar="BACKUP", help="folder that qserver backup has made")
-    _data(parser)
-    _log(parser, "make it the content of a replicated log that has none")
-
-
-def _check(parser: argparse.ArgumentParser) -> None:
-    _data(parser)
-    _log(parser, "check a replicated log, which may be in use")
-
-
-def _log(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--log", metavar="URL", help=f"{what}; QSERVER_LOG_TOKEN has its secret")
-
-
 def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="file to make, - for standard output")
     parser.add_argument(
@@ -457,12 +413,6 @@ def _transfer(parser: argparse.ArgumentParser) -> None:
         help="(default: as the name of the file ends, else sql)",
     )
     _connection(parser)
-
-
-def _data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", metavar="DIR", help="the data folder (QSERVER_DATA_DIR, else ./qserver-data)"
-    )
 
 
 def _output(*parsers: argparse.ArgumentParser) -> None:

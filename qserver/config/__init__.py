@@ -76,6 +76,8 @@ class Settings:
     statement_timeout: float
     statement_timeout_max: float | None
     history: float
+    backup: str | None
+    backup_keep: float
     memory: int | None
     memory_bytes_max: int
     value_bytes_max: int
@@ -159,6 +161,12 @@ def _check_together(settings: Settings) -> None:
         raise InvalidSetting(
             "there is nothing to take over without a replicated log",
             hint="Set QSERVER_LOG, or leave out QSERVER_TAKE_OVER.",
+        )
+    if settings.backup is not None and (settings.data == IN_MEMORY or settings.log is not None):
+        raise InvalidSetting(
+            "a continuous backup is one of a data folder, without a replicated log",
+            hint="Leave out QSERVER_BACKUP. A replicated log has copies; qserver backup --log makes"
+            " a folder of it.",
         )
     _check_node(settings)
     most = settings.statement_timeout_max

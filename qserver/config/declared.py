@@ -12,6 +12,7 @@ from qserver.config.parsing import (
     cluster_key,
     history_seconds,
     host_url,
+    kept_seconds,
     lease_seconds,
     link_address,
     log_copies,
@@ -385,6 +386,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How long older versions of a database are kept, unless it says otherwise itself: seconds,"
         " or such as 30m, 24h, 7d. 0 keeps none.",
         history_seconds,
+    ),
+    Setting(
+        "QSERVER_BACKUP",
+        "backup",
+        "",
+        "Where a process beside the server backs everything up all the time: a folder, or"
+        " s3://bucket/prefix with the variables AWS_…; empty: nowhere.",
+        optional,
+    ),
+    Setting(
+        "QSERVER_BACKUP_KEEP",
+        "backup_keep",
+        "7d",
+        "How far back that backup can be restored to any moment: seconds, or such as 12h, 30d.",
+        kept_seconds,
     ),
     Setting(
         "QSERVER_MEMORY",

@@ -169,6 +169,14 @@ def history_seconds(text: str) -> float:
     return float(int(number) * unit)
 
 
+def kept_seconds(text: str) -> float:
+    """How long something is kept, in seconds; ValueError says what is wrong."""
+    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 99_999_999):
+        raise ValueError("it is a number of seconds, or one with m, h or d behind it, such as 30d")
+    return float(int(number) * unit)
+
+
 def some_seconds(text: str) -> float:
     number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
     try:

@@ -19,6 +19,7 @@ from qserver.cli.doctor.finding import Finding, State, problem
 from qserver.cli.doctor.folder import (
     files_with_settings,
     look_at_backups,
+    look_at_continuous,
     look_at_folder,
     look_at_keys,
 )
@@ -75,4 +76,7 @@ def look_here(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterat
     yield from look_at_exposure(settings)
     yield from look_at_keys(environ, files_with_settings(folder, options.key_file))
     if settings.log is None:
-        yield look_at_backups(options.backups, time.time())
+        continuous = list(look_at_continuous(folder, time.time()))
+        yield from continuous
+        if options.backups is not None or not continuous:
+            yield look_at_backups(options.backups, time.time())

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from qserver.archive.limits import BACKUP_LAG_SECONDS_BAD
+from qserver.archive.status import statuses_in
 from qserver.cli.doctor.finding import Finding, ok, problem, warning
 
 OTHERS: Final = 0o077
@@ -85,6 +87,29 @@ def look_at_backups(folder: Path | None, now: float) -> Finding:
     if days > BACKUP_DAYS_OLD:
         return warning("backups", text, "Make them more often, by cron for example.")
     return ok("backups", text)
+
+
+def look_at_continuous(folder: Path, now: float) -> Iterator[Finding]:
+    """Look at the continuous backups of a data folder, of which each says there how far it is."""
+    for status in statuses_in(folder):
+        behind = max(0.0, now - status.until)
+        backup = f"the continuous backup to {status.target}"
+        text = f"{backup} is {behind:.1f} s behind"
+        if now - status.written > BACKUP_LAG_SECONDS_BAD:
+            change = "Start qserver backup --continuous again. If it is not wanted any more, remove"
+            text = f"{backup} ended {now - status.written:.0f} s ago"
+            yield problem("backups", text, f"{change} the file {folder}/backup.… that names it.")
+        elif not status.until:
+            text = f"{backup} makes its first copy of all files"
+            yield warning("backups", text, status.trouble or "Wait until it is complete.")
+        elif behind > BACKUP_LAG_SECONDS_BAD or status.trouble is not None:
+            yield problem("backups", text, status.trouble or "Look at what that process says.")
+        elif status.copied_anew:
+            names = ", ".join(status.copied_anew[:3])
+            text = f"{text}, and copies the files of {names} anew"
+            yield warning("backups", text, "Keep history for longer than the target is away.")
+        else:
+            yield ok("backups", text)
 
 
 def _is_open(path: Path) -> bool:

@@ -41,7 +41,7 @@ class ClusterProcess:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=_end_with_parent(),
+                preexec_fn=end_with_parent(),
             )
 
     @property
@@ -86,7 +86,7 @@ class ClusterProcess:
         return f"the process {self.name}"
 
 
-def _end_with_parent() -> Callable[[], None] | None:
+def end_with_parent() -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None)  # here, because little is safe between fork and exec

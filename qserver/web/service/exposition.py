@@ -18,6 +18,7 @@ from prometheus_client.core import (
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from qserver.archive.status import BackupStatus
 from qserver.control.databases import OpenDatabaseStatistics
 from qserver.control.open_transactions import OpenTransactionsStatistics
 from qserver.control.replicas import ReplicaStatistics
@@ -95,11 +96,13 @@ def server_text(
     replicas: Sequence[ReplicaStatistics] = (),
     streams: Sequence[StreamStatistics] = (),
     postgres: Statistics | None = None,
+    backups: Sequence[BackupStatus] = (),
+    now: float = 0.0,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
     `counters` is None unless our own server serves, `postgres` unless clients of PostgreSQL are
-    served.
+    served. `now` is the time of which the backups speak.
     """
 
     def families() -> Iterable[Metric]:
@@ -119,6 +122,7 @@ def server_text(
         yield from space_families(space)
         yield from replica_families(replicas)
         yield from stream_families(streams)
+        yield from backup_families(backups, now)
         if counters is not None:
             yield from server_families(counters.statistics())
         if postgres is not None:
@@ -232,6 +236,25 @@ def stream_families(streams: Sequence[StreamStatistics]) -> Iterable[Metric]:
         family = GaugeMetricFamily(f"qserver_stream_{name}", meaning, labels=("database",))
         for each in streams:
             family.add_metric((each.root,), getattr(each, field))
+        yield family
+
+
+def backup_families(backups: Sequence[BackupStatus], now: float) -> Iterable[Metric]:
+    """The continuous backups of the data folder, by their targets."""
+    for name, meaning, value in (
+        ("lag_seconds", "How far it is behind", lambda each: max(0.0, now - each.until)),
+        ("generation_seconds", "Since its files were copied", lambda each: now - each.begins),
+        ("bytes_saved", "Bytes that its process has saved", lambda each: each.bytes_saved),
+        (
+            "databases_copied_anew",
+            "Databases whose log was cut before it was saved",
+            lambda each: len(each.copied_anew),
+        ),
+    ):
+        family = GaugeMetricFamily(f"qserver_backup_{name}", meaning, labels=("target",))
+        for each in backups:
+            if each.until:
+                family.add_metric((each.target,), value(each))
         yield family
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 
 import trio
 
+from qserver.archive.status import BackupStatus, statuses_in
+from qserver.config import IN_MEMORY
 from qserver.control.owners import Owners
 from qserver.errors import QserverError
 from qserver.web.service.service import Service, ServiceState
@@ -62,7 +65,14 @@ class Together:
             () if service.replicas is None else service.replicas.replica_statistics(),
             service.streams(),
             None if service.postgres is None else service.postgres(),
+            await trio.to_thread.run_sync(self._backups),
+            service.world.now(),
         )
+
+    def _backups(self) -> list[BackupStatus]:
+        """Return what the continuous backups of the folder say; one of several processes does."""
+        data = self._service.settings.data
+        return statuses_in(Path(data)) if self._owners.is_leader and data != IN_MEMORY else []
 
     async def checks(self) -> dict[str, str]:
         """Return the checks of the service; the trouble of a process is named with its number."""

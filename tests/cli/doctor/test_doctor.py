@@ -11,10 +11,16 @@ from typing import Any
 
 import pytest
 
+from qserver.archive.status import BackupStatus, StatusFile
 from qserver.cli import main
 from qserver.cli.doctor.exposure import look_at_exposure
 from qserver.cli.doctor.finding import Finding
-from qserver.cli.doctor.folder import look_at_backups, look_at_folder, look_at_keys
+from qserver.cli.doctor.folder import (
+    look_at_backups,
+    look_at_continuous,
+    look_at_folder,
+    look_at_keys,
+)
 from qserver.cli.doctor.machine import look_at_clock, look_at_files, look_at_memory, look_at_syncs
 from qserver.cli.doctor.server import look_at_server
 from qserver.config import load
@@ -177,3 +183,28 @@ def test_a_server_that_does_not_answer_is_a_problem() -> None:
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
         assert states(look_at_server(address, None)) == {"server": "problem"}
+
+
+def test_a_continuous_backup_is_looked_at(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(look_at_continuous(data, NOW)) == []
+    file = StatusFile(data, "s3://bucket/shop")
+
+    def found(**fields: Any) -> Finding:
+        file.write(BackupStatus("s3://bucket/shop", 1, **{"written": NOW - 1.0, **fields}))
+        (finding,) = look_at_continuous(data, NOW)
+        return finding
+
+    assert found().state == "warning", "the first copy is being made"
+    well = found(until=NOW - 2.0)
+    assert well.state == "ok" and "s3://bucket/shop is 2.0 s behind" in well.text
+    assert found(until=NOW - 90.0).state == "problem"
+    away = found(until=NOW - 2.0, trouble="The disk is full.")
+    assert (away.state, away.change) == ("problem", "The disk is full.")
+    assert "db_1 anew" in found(until=NOW - 2.0, copied_anew=["db_1"]).text
+    ended = found(until=NOW - 2.0, written=NOW - 100.0)
+    assert ended.state == "problem" and "ended 100 s ago" in ended.text
+    found(until=1.0, written=1.0)
+    file.close()
+    assert main(["doctor", "--data", str(data), "--json"]) == 1
+    checks = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["state"] for each in checks if each["check"] == "backups"] == ["problem"]

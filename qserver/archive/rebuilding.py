@@ -1,0 +1,224 @@
+"""Makes a folder as it was at a moment: copied files, and the records of segments behind them.
+
+    control ─► which databases there were ─► files of the generation ─► records up to the moment ─►
+    what control does not list is removed ─► every file checked to its last row
+
+Records are appended as they were, by what also brings copies of a replicated log up to it
+(`replication.copies`). So every version is what it was, and history goes back as far as in the
+copied files. A branch that is younger than these is made anew of its parent, at the same version.
+
+The moment counts for each database by the times of its records, as for `as_of`. A commit gets its
+time a little before it is acknowledged, so some segments behind the moment are looked at, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from hashlib import sha256
+from math import inf
+from pathlib import Path
+from typing import Final
+from zlib import decompress
+from zlib import error as ZlibError
+
+import msgspec
+import trio
+
+from qserver.archive.layout import Generation, shown
+from qserver.archive.reading import Reader, root_of
+from qserver.archive.segments import Changes, CopiedFile, FamilyCopy, Segment
+from qserver.durability.data_folder import DataFolder
+from qserver.durability.port import StoredRecord
+from qserver.durability.records import decode_time
+from qserver.durability.settling import save_newest
+from qserver.errors import DataCorrupted
+from qserver.limits import CHECKPOINT_LOG_BYTES
+from qserver.replication.copies import CatchUp, Copies
+from qserver.replication.messages import FORMAT, Branch, Entry, Group, Records
+from qserver.replication.reader import Whole
+
+LATE_SECONDS: Final = 60.0
+"""Segments are looked at until so long after the moment."""
+APPLIED_AT_ONCE_BYTES: Final = 8 << 20
+
+Note = Callable[[float], None]
+
+
+class Goal(msgspec.Struct, frozen=True):
+    """What is to be made."""
+
+    moment: float = inf
+    names: frozenset[str] | None = None
+    """Which databases; None: all."""
+    versions: dict[str, int] = {}
+    """The last version of these, whatever the moment."""
+
+    def wants(self, name: str) -> bool:
+        return self.names is None or name in self.names
+
+    def has(self, name: str, record: StoredRecord) -> bool:
+        """Return whether a record is to be in the file."""
+        if name in self.versions:
+            return record[0] <= self.versions[name]
+        return self.moment == inf or decode_time(record[1]) <= self.moment
+
+    def takes(self, copy: FamilyCopy) -> bool:
+        """Return whether the copies of a family are not too new."""
+        limits = [self.versions.get(file.database) for file in copy.files]
+        if any(limit is not None for limit in limits):
+            pairs = zip(copy.files, limits, strict=True)
+            return all(limit is None or file.end.version <= limit for file, limit in pairs)
+        return copy.time <= self.moment
+
+
+class Rebuilding:
+    def __init__(self, reader: Reader, folder: Path, goal: Goal, note: Note) -> None:
+        self._reader = reader
+        self._goal = goal
+        self._note = note
+        self._files = DataFolder(folder, syncs_appends=False)
+        self._copies = Copies(self._files)
+        self.ends: dict[str, int] = {}
+        """The last version of each database in the folder."""
+        self.parents: dict[str, str | None] = {}
+        self.lost: dict[str, float] = {}
+        """By the first database of a family: since when its log was not copied."""
+        self._past: set[str] = set()
+        """Databases of which nothing more belongs to the goal."""
+        self._catch_up = CatchUp(self._copies, {}, (), set())
+        self._waiting: list[Whole] = []
+        self._waiting_bytes = 0
+        self._unsettled: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Make the files. Raises DataCorrupted if what they need is missing or damaged."""
+        manifest, _ = await trio.to_thread.run_sync(self._reader.manifest)
+        for copy in manifest.families:
+            await self._place(copy)
+        last, until = self._last_segment(), manifest.begins
+        try:
+            async with aclosing(self._reader.segments(last)) as segments:
+                async for segment in segments:
+                    await self._add(segment, until)
+                    until = segment.until
+                    self._note(segment.number / last)
+        except DataCorrupted:
+            if until < self._goal.moment or self._goal.versions:
+                raise  # otherwise only what was acknowledged later is missing
+        await self._apply()
+
+    def _last_segment(self) -> int:
+        generation: Generation = self._reader.generation
+        if self._goal.moment == inf or self._goal.versions:
+            return generation.last
+        number, until = 0, generation.begins
+        while number < generation.last and until < self._goal.moment + LATE_SECONDS:
+            number += 1
+            until = max(each.until for each in generation.segments[number])
+        return number
+
+    # --- copied files ---
+
+    async def _place(self, copy: FamilyCopy) -> None:
+        """Put the copies of a family in the place of what is there of it."""
+        files = [file for file in copy.files if self._goal.wants(file.database)]
+        if not files or not self._goal.takes(copy):
+            return
+        await self._apply()
+        for name in [each for each in self.ends if root_of(self.parents, each) == copy.root]:
+            await self._copies.remove_file(name)
+            for known in (self.ends, self.parents, self._unsettled):
+                known.pop(name, None)
+            self._past.discard(name)
+        for file in files:
+            async with aclosing(self._pieces(file)) as pieces:
+                await self._files.stage(file.database, pieces)
+            await self._files.place(file.database)
+            self.ends[file.database] = file.end.version
+            self.parents[file.database] = file.parent
+        self.lost.pop(copy.root, None)
+        self._catch_up = CatchUp(self._copies, dict(self.ends), (), set())
+
+    async def _pieces(self, file: CopiedFile) -> AsyncGenerator[bytes, None]:
+        digest = sha256()
+        for part in file.parts:
+            data = await trio.to_thread.run_sync(self._part, part)
+            digest.update(data)
+            yield data
+        if digest.hexdigest() != file.digest:
+            raise DataCorrupted(f"the copy of {file.database} is not the file that was copied")
+
+    def _part(self, name: str) -> bytes:
+        try:
+            return decompress(self._reader.load(name))
+        except ZlibError as error:
+            raise DataCorrupted(f"{name} cannot be decoded", detail=str(error)) from error
+
+    # --- records ---
+
+    async def _add(self, segment: Segment, before: float) -> None:
+        for copy in segment.copies:
+            await self._place(copy)
+        for root in segment.lost:
+            if before < self._goal.moment:
+                self.lost.setdefault(root, before)
+        for changes in segment.changes:
+            if self._goal.wants(changes.database) and changes.database not in self._past:
+                await self._add_changes(changes)
+        if self._waiting_bytes >= APPLIED_AT_ONCE_BYTES:
+            await self._apply()
+
+    async def _add_changes(self, changes: Changes) -> None:
+        name = changes.database
+        records = [record for record in changes.records if self._goal.has(name, record)]
+        if len(records) < len(changes.records):
+            self._past.add(name)
+        if name not in self.ends:
+            if changes.parent is not None and not self._has_begun(changes):
+                self._past.add(name)
+                return
+            self.parents[name] = changes.parent
+            self.ends[name] = changes.version
+            if changes.parent is not None:
+                self._wait(Branch(name, changes.parent, changes.version))
+        if records:
+            self._wait(Records([Group(name, records)]))
+            self.ends[name] = records[-1][0]
+            size = sum(len(data) for _, data in records)
+            self._waiting_bytes += size
+            self._unsettled[name] = self._unsettled.get(name, 0) + size
+
+    def _has_begun(self, changes: Changes) -> bool:
+        """Return whether the version of its parent with which a branch begins is there."""
+        assert changes.parent is not None
+        return self.ends.get(changes.parent, -1) >= changes.version
+
+    def _wait(self, body: Branch | Records) -> None:
+        self._waiting.append(Whole(0, 0, Entry(FORMAT, 0, "", body)))
+
+    async def _apply(self) -> None:
+        """Write what waits; make checkpoints of what would take long to replay."""
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        await self._catch_up.apply(waiting)
+        if self._catch_up.missing:
+            name = min(self._catch_up.missing)
+            raise DataCorrupted(
+                f"{name} cannot be made of {self.parents.get(name)}, whose copied history does not"
+                " reach back to where it begins",
+                hint="Restore a later moment: the next generation has its file.",
+            )
+        for name, size in list(self._unsettled.items()):
+            if size >= CHECKPOINT_LOG_BYTES:
+                async with self._copies.hold_whole(name, may_make=False) as log:
+                    await save_newest(log)
+                del self._unsettled[name]
+
+    def explain_lost(self, root: str) -> str:
+        return (
+            f"the log of {root} was cut after {shown(self.lost[root])}, before it was copied, and"
+            " its files were not copied again until that moment"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self._files!r}, made of {self._reader!r}"

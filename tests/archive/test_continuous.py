@@ -1,0 +1,295 @@
+"""The continuous backup of a folder: a target that is away, logs that are cut, old generations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import trio
+
+from qserver.archive.continuous import Continuous, Options
+from qserver.archive.folder_objects import FolderObjects
+from qserver.archive.layout import Generation, complete, generations_in
+from qserver.archive.objects import MARK, Objects, TargetAway
+from qserver.archive.reading import Reader
+from qserver.archive.rebuilding import Goal, Rebuilding
+from qserver.archive.status import StatusFile, statuses_in
+from qserver.durability.files import make_folder
+from qserver.errors import DataCorrupted, DataInUse
+from tests.archive.databases import Database, MemoryObjects, records_of
+from tests.patience import PATIENCE_SECONDS, PAUSE_SECONDS
+
+DAY = 86_400.0
+OPTIONS = Options(0.02, 7 * DAY, DAY)
+
+
+class Running:
+    """A backup in this process, with a clock that can be put forward."""
+
+    def __init__(self, folder: Path, objects: Objects, options: Options = OPTIONS) -> None:
+        self.said: list[str] = []
+        self.later = 1_000_000.0
+        self.objects = objects
+        self._folder = folder
+        self._options = options
+        self.continuous: Continuous
+
+    @asynccontextmanager
+    async def run(self, *, is_killed: bool = False) -> AsyncIterator[None]:
+        status = StatusFile(self._folder, self.objects.place)
+        try:
+            self.continuous = Continuous(
+                *(self._folder, self.objects, status, self._options),
+                *(self.now, lambda: "0f", self.said.append, "a test"),
+            )
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.continuous.run)
+                yield
+                if is_killed:
+                    nursery.cancel_scope.cancel()
+                self.continuous.stop()
+        finally:
+            status.close()
+
+    def now(self) -> float:
+        return self.later + trio.current_time()
+
+    async def saved(self) -> None:
+        """Return when everything until now is saved."""
+        began = self.now()
+        await self.eventually(lambda: self.continuous.status().until > began)
+
+    async def eventually(self, holds: Callable[[], object]) -> None:
+        with trio.fail_after(PATIENCE_SECONDS):
+            while not holds():  # noqa: ASYNC110 - it is another task that gets on, by itself
+                await trio.sleep(PAUSE_SECONDS)
+
+    def generations(self) -> list[Generation]:
+        return complete(generations_in(self.objects.keys()))
+
+    async def rebuilt(self, folder: Path, goal: Goal | None = None) -> Rebuilding:
+        reader = Reader(self.objects, self.generations()[-1])
+        make_folder(folder)
+        rebuilding = Rebuilding(reader, folder, goal or Goal(), lambda share: None)
+        await rebuilding.run()
+        return rebuilding
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target that is away is tried again soon."""
+    monkeypatch.setattr("qserver.archive.continuous.PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("qserver.archive.continuous.PAUSE_SECONDS_MAX", 0.02)
+
+
+async def test_what_is_committed_while_the_target_is_away_comes_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    data, objects = tmp_path / "data", MemoryObjects()
+    one = Database(data, "one")
+    await one.commit(2)
+    running = Running(data, objects)
+    async with running.run():
+        await running.saved()
+        objects.is_away = True
+        await one.commit(3)
+        attempts = objects.attempts
+        await running.eventually(lambda: objects.attempts > attempts + 5)
+        (status,) = statuses_in(data)
+        assert status.trouble == "memory is away. Wait." and status.until < status.written
+        await one.commit(1)
+        objects.is_away = False
+        await running.saved()
+        assert running.continuous.status().trouble is None
+    assert len([line for line in running.said if line == "memory is away. Wait."]) == 1
+    assert any("the target is there again" in line for line in running.said)
+    await running.rebuilt(tmp_path / "new")
+    assert await records_of(tmp_path / "new", "one") == await records_of(data, "one")
+
+
+async def test_a_target_that_is_away_at_the_start_is_an_error(tmp_path: Path) -> None:
+    await Database(tmp_path, "one").commit(1)
+    objects = MemoryObjects()
+    objects.is_away = True
+    with pytest.raises(ExceptionGroup) as caught:
+        async with Running(tmp_path, objects).run():
+            pass
+    assert isinstance(caught.value.exceptions[0], TargetAway)
+
+
+async def test_a_log_that_was_cut_while_the_target_was_away_is_copied_anew(tmp_path: Path) -> None:
+    data, objects = tmp_path / "data", MemoryObjects()
+    one, two = Database(data, "one"), Database(data, "two")
+    await one.commit(2)
+    await two.commit(2)
+    running = Running(data, objects)
+    async with running.run():
+        await running.saved()
+        covered = running.continuous.status().until
+    await one.commit(3)
+    await two.commit(1)
+    await one.forget(4)
+    running.later += 1000
+    async with running.run():
+        await running.saved()
+        await running.eventually(lambda: not running.continuous.status().copied_anew)
+        await one.commit(1)
+        await running.saved()
+    assert any("copied anew" in line and "are forgotten" in line for line in running.said)
+    assert len(running.generations()) == 1, "the others go on where they were"
+    built = await running.rebuilt(tmp_path / "new")
+    assert built.ends == {"one": 6, "two": 3} and not built.lost
+    assert await records_of(tmp_path / "new", "one") == await records_of(data, "one")
+    built = await running.rebuilt(tmp_path / "before", Goal(covered))
+    assert built.ends["one"] == 2 and not built.lost
+    built = await running.rebuilt(tmp_path / "between", Goal(covered + 900))
+    assert built.ends["one"] == 2 and covered <= built.lost["one"] < covered + 900
+
+
+async def test_a_process_that_is_killed_is_followed_by_one_that_goes_on(tmp_path: Path) -> None:
+    data, objects = tmp_path / "data", MemoryObjects()
+    one = Database(data, "one")
+    running = Running(data, objects)
+    for _ in range(4):
+        await one.commit(2)
+        async with running.run(is_killed=True):
+            await running.saved()
+            await one.commit(1)
+    async with running.run():
+        await running.saved()
+    assert len(running.generations()) == 1
+    await running.rebuilt(tmp_path / "new")
+    assert await records_of(tmp_path / "new", "one") == await records_of(data, "one")
+
+
+async def test_of_two_segments_of_one_number_the_one_counts_that_is_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    """The first was on its way to the target when its process was killed."""
+    data, objects = tmp_path / "data", MemoryObjects()
+    one = Database(data, "one")
+    await one.commit(1)
+    running = Running(data, objects)
+    async with running.run():
+        await running.saved()
+    before = dict(objects.stored)
+    await one.commit(1)
+    async with running.run():
+        await running.saved()
+    late = {name: data for name, data in objects.stored.items() if name not in before}
+    objects.stored = before
+    await one.commit(1)
+    async with running.run():
+        await running.saved()
+        await one.commit(1)
+        await running.saved()
+    first = min(late)
+    objects.stored[first] = late[first]
+    numbers = running.generations()[-1].segments
+    assert sorted(map(len, numbers.values()))[-1] == 2
+    await running.rebuilt(tmp_path / "new")
+    assert await records_of(tmp_path / "new", "one") == await records_of(data, "one")
+
+
+def has_removed(running: Running, count: int) -> bool:
+    return sum(line.startswith("removed") for line in running.said) == count
+
+
+async def test_generations_follow_each_other_without_a_hole_and_old_ones_go(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    objects = FolderObjects(tmp_path / "target")
+    one = Database(data, "one")
+    await one.commit(1)
+    running = Running(data, objects, Options(0.02, 2 * DAY, DAY))
+    counts = []
+    for day in range(6):
+        async with running.run():
+            await running.saved()
+            await one.commit(1)
+            await running.eventually(lambda: running.continuous.status().begins > running.later)
+            await running.saved()
+            gone = max(0, day - 2)
+            await running.eventually(partial(has_removed, running, gone))
+        found = running.generations()
+        counts.append(len(found))
+        assert all(old.until >= new.begins for old, new in pairwise(found)), day
+        running.later += 1.01 * DAY
+    assert counts[0] == 1 and max(counts) == counts[-1] == 3
+    left = {name.partition("/")[0] for name, _ in objects.keys()} - {MARK}  # noqa: SIM118
+    assert left == {each.name for each in running.generations()}
+    assert {each.name for each in (tmp_path / "target").iterdir()} == {MARK, *left}
+    built = await running.rebuilt(tmp_path / "new")
+    assert built.ends == {"one": 7}
+
+
+async def test_one_process_at_a_time_backs_a_folder_up_to_a_target(tmp_path: Path) -> None:
+    await Database(tmp_path, "one").commit(1)
+    first = StatusFile(tmp_path, "memory")
+    with pytest.raises(DataInUse, match="another process backs"):
+        StatusFile(tmp_path, "memory")
+    StatusFile(tmp_path, "another place").close()
+    first.close()
+    StatusFile(tmp_path, "memory").close()
+
+
+async def test_a_generation_that_lost_an_object_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    data, objects = tmp_path / "data", MemoryObjects()
+    one = Database(data, "one")
+    await one.commit(1)
+    running = Running(data, objects)
+    async with running.run():
+        for _ in range(3):
+            await one.commit(1)
+            await running.saved()
+    segments = [name for name in objects.stored if "/segments/" in name]
+    del objects.stored[sorted(segments)[1]]
+    running.later += 60
+    async with running.run():
+        await running.saved()
+    assert any("is missing: a new generation begins" in line for line in running.said)
+    assert len(running.generations()) == 2
+    assert (await running.rebuilt(tmp_path / "new")).ends == {"one": 4}
+
+
+async def test_a_target_that_somebody_has_emptied_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qserver.archive.continuous.COPY_PAUSE_SECONDS_MAX", 0.05)
+    data, objects = tmp_path / "data", MemoryObjects()
+    one = Database(data, "one")
+    await one.commit(1)
+    running = Running(data, objects)
+    async with running.run():
+        await running.saved()
+        first = running.generations()[0].name
+        for name in [name for name in objects.stored if name != MARK]:
+            del objects.stored[name]
+        await one.commit(1)
+        running.later += 10.0  # another generation gets another name
+        await running.eventually(running.generations)
+        await running.saved()
+        assert running.generations()[0].name != first
+        objects.stored.pop(MARK)
+        await running.eventually(lambda: running.continuous.status().trouble)
+    assert "has no qserver-backup any more" in running.said[-1]
+    async with running.run():
+        await running.saved()
+    assert (await running.rebuilt(tmp_path / "new")).ends == {"one": 2}
+
+
+async def test_a_disk_that_is_not_mounted_is_not_written(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    objects = FolderObjects(target)
+    objects.save(MARK, b"mark")
+    objects.save("a/b", b"text")
+    target.rename(tmp_path / "unmounted")
+    target.mkdir()
+    with pytest.raises(TargetAway, match="has no qserver-backup any more"):
+        objects.save("a/c", b"text")
+    assert list(target.iterdir()) == []
+    with pytest.raises(DataCorrupted, match="is not there"):
+        objects.load("a/b")

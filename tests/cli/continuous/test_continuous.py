@@ -1,0 +1,306 @@
+"""A real server under writes beside a real continuous backup, and what is restored from that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import httpx
+import pytest
+
+from qserver.cli import main
+from tests.cli.continuous.backups import (
+    Backup,
+    backing_up,
+    client_at,
+    contents_at,
+    contents_of,
+    moment_of,
+)
+from tests.cli.real_server import KEY, real_server
+
+QUICK = ("--every", "0.1")
+
+
+def restore(target: str, folder: Path, *flags: str) -> Path:
+    assert main(["restore", target, "--data", str(folder), *flags]) == 0
+    return folder
+
+
+def rename(url: str, name: str, to: str) -> None:
+    httpx.patch(
+        f"{url}/v1/databases/{name}",
+        json={"name": to},
+        headers={"Authorization": f"Bearer {KEY}"},
+        timeout=600,
+    ).raise_for_status()
+
+
+@pytest.mark.long
+def test_any_moment_of_a_served_folder_is_restored_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Databases and branches are made, renamed and deleted meanwhile; the backup is killed."""
+    data, target = tmp_path / "data", str(tmp_path / "target")
+    backup = Backup(data, target, tmp_path / "said")
+    with real_server(data) as url, client_at(url) as client:
+        client.query("CREATE TABLE t (id bigint PRIMARY KEY, n bigint)")
+        client.query("INSERT INTO t SELECT g, g FROM generate_series(1, 300) g")
+        with backing_up(backup, *QUICK):
+            backup.wait_until(1.0)
+            client.create_database("late")
+            client.query("CREATE TABLE t (id bigint PRIMARY KEY)", database="late")
+            client.query("INSERT INTO t VALUES (1), (2)", database="late")
+            client.query("DELETE FROM t WHERE id > 200")
+            client.create_database("branch", "main")
+            client.query("UPDATE t SET n = 0 WHERE id <= 10", database="branch")
+            names = ["branch", "late", "main"]
+            early, at = moment_of(client)
+            expected = contents_at(client, early, names)
+            version = client.query("INSERT INTO t VALUES (5000, 1)").version
+            client.query("UPDATE t SET n = 7", database="branch")
+            client.delete_database("late")
+            rename(url, "branch", "twig")
+            later, at = moment_of(client)
+            expected_later = contents_at(client, later, ["main", "twig"])
+            backup.wait_until(at)
+        backup.start(*QUICK)
+        client.query("DELETE FROM t")
+        _, at = moment_of(client)
+        backup.wait_until(at)
+        assert backup.stop() == 0
+        assert "going on with" in backup.lines and "stopped; saved until" in backup.lines
+    assert contents_of(restore(target, tmp_path / "early", "--at", early)) == expected
+    assert contents_of(restore(target, tmp_path / "later", "--at", later)) == expected_later
+    newest = restore(target, tmp_path / "newest")
+    assert contents_of(newest) == {**expected_later, "main": []}
+    flags = ("--database", "main", "--version", str(version))
+    one = contents_of(restore(target, tmp_path / "one", *flags))
+    assert one == {"main": expected_later["main"]}
+    capsys.readouterr()
+    assert main(["check", target]) == 0
+    assert "the newest moment: restored, 2 databases" in capsys.readouterr().out
+    assert main(["check", "--data", str(newest)]) == 0
+    with real_server(newest) as url, client_at(url) as client:
+        assert contents_at(client, later, ["main", "twig"]) == expected_later, "history is there"
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], str]:
+    """A backup, killed; moments in it, after as many rows each; and one that is not in it."""
+    folder = tmp_path_factory.mktemp("target")
+    backup = Backup(folder / "data", str(folder / "target"), folder / "said")
+    with real_server(folder / "data") as url, client_at(url) as client:
+        client.query("CREATE TABLE t (id bigint PRIMARY KEY, n bigint)")
+        before, _ = moment_of(client)
+        moments = []
+        with backing_up(backup, *QUICK):
+            backup.wait_until(1.0)
+            for number in range(6):
+                client.query("INSERT INTO t VALUES ($1, 0)", [number])
+                moment, at = moment_of(client)
+                moments.append(moment)
+                if number % 2:
+                    client.create_database(f"branch{number}", "main")
+                backup.wait_until(at)
+    return folder / "target", moments, before
+
+
+def test_what_was_acknowledged_at_a_moment_is_restored(
+    target: tuple[Path, list[str], str], tmp_path: Path
+) -> None:
+    place, moments, _ = target
+    rows = [(number, 0) for number in range(6)]
+    third = contents_of(restore(str(place), tmp_path / "third", "--at", moments[2]))
+    assert third == {"main": rows[:3], "branch1": rows[:2]}
+    newest = contents_of(restore(str(place), tmp_path / "newest"))
+    branches = {"branch1": rows[:2], "branch3": rows[:4]}
+    assert newest == {"main": rows, **branches} | ({"branch5": rows} if len(newest) > 3 else {})
+    assert main(["check", "--data", str(tmp_path / "third")]) == 0
+
+
+def copied(target: Path, to: Path) -> Path:
+    for path in target.rglob("*"):
+        if path.is_file():
+            copy = to / path.relative_to(target)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    return to
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert main(list(arguments)) == 1
+    return capsys.readouterr().err
+
+
+def test_a_moment_that_is_not_kept_is_refused_with_those_that_are(
+    target: tuple[Path, list[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, _, before = target
+    new = str(tmp_path / "new")
+    for moment in (before, "2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"):
+        said = refused(capsys, "restore", str(place), "--data", new, "--at", moment)
+        assert "is not in" in said and "What can be restored: 2" in said
+    said = refused(
+        capsys, "restore", str(place), "--data", new, "--database", "main", "--version", "99"
+    )
+    assert "version 99 of db_" in said and "It has " in said
+    said = refused(capsys, "restore", str(place), "--data", new, "--database", "nobody")
+    assert "there was no database nobody" in said and "There were " in said
+    assert not Path(new).exists() and not Path(f"{new}.unfinished").exists()
+
+
+def test_a_restore_replaces_nothing(
+    target: tuple[Path, list[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    assert "is not empty" in refused(capsys, "restore", str(target[0]), "--data", str(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "torn", "damaged", "of another"])
+def test_a_segment_that_is_not_whole_ends_what_can_be_restored(
+    target: tuple[Path, list[str], str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    place = copied(target[0], tmp_path / "copy")
+    segments = sorted(place.rglob("segments/*"))
+    bad = segments[3]
+    data = bad.read_bytes()
+    if kind == "missing":
+        bad.unlink()
+    elif kind == "torn":
+        bad.write_bytes(data[: len(data) // 2])
+    elif kind == "damaged":
+        bad.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+    else:
+        bad.write_bytes(segments[2].read_bytes())
+    new = str(tmp_path / "new")
+    said = refused(capsys, "restore", str(place), "--data", new)
+    assert ("missing" if kind == "missing" else "is damaged") in said
+    assert "can be restored" in said and not Path(new).exists()
+    never = ("--at", "2999-01-01T00:00:00Z")
+    assert "can be restored" in refused(capsys, "restore", str(place), "--data", new, *never)
+    assert main(["check", str(place)]) == 1
+    found = capsys.readouterr().out
+    assert "DAMAGED" in found and "CANNOT BE RESTORED" in found
+    moment = said.partition(" to ")[2].split()[0] if kind != "missing" else said.split()[-1]
+    assert main(["restore", str(place), "--data", new, "--at", moment.rstrip(".")]) == 0
+    assert len(contents_of(Path(new))["main"]) >= 1
+
+
+def test_a_copied_file_that_is_damaged_is_refused(
+    target: tuple[Path, list[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = copied(target[0], tmp_path / "copy")
+    part = next(place.rglob("files/db_*"))
+    part.write_bytes(part.read_bytes()[:-1])
+    said = refused(capsys, "restore", str(place), "--data", str(tmp_path / "new"))
+    assert f"{part.name} is damaged" in said and "nothing else" in said
+    part.unlink()
+    said = refused(capsys, "restore", str(place), "--data", str(tmp_path / "new"))
+    assert "is not there" in said
+
+
+def test_what_can_be_restored_is_listed(
+    target: tuple[Path, list[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backup", "--list", str(target[0])]) == 0
+    assert "Any moment can be restored:\n  from 2" in capsys.readouterr().out
+    assert main(["backup", "--list", str(target[0]), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    (generation,) = listed["generations"]
+    assert generation["complete"] and generation["segments"] >= 6 and not generation["missing"]
+    assert listed["restorable"] == [[generation["begins"], generation["until"]]]
+
+
+def test_what_is_no_place_for_a_continuous_backup_is_refused(
+    tmp_path: Path, target: tuple[Path, list[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, empty = str(target[0].parent / "data"), tmp_path / "empty"
+    empty.mkdir()
+    assert "is not a data folder" in refused(
+        capsys, "backup", "--continuous", str(tmp_path / "t"), "--data", str(empty)
+    )
+    inside = f"{data}/backups"
+    assert "in the data folder itself" in refused(
+        capsys, "backup", "--continuous", inside, "--data", data
+    )
+    assert "is no place for backups" in refused(
+        capsys, "backup", "--continuous", "ftp://host/x", "--data", data
+    )
+    (empty / "file").write_text("mine", encoding="utf-8")
+    assert "has other things in it" in refused(
+        capsys, "backup", "--continuous", str(empty), "--data", data
+    )
+    assert "has no continuous backup" in refused(capsys, "backup", "--list", str(empty))
+    assert "Name it with --database" in refused(
+        capsys, "restore", str(target[0]), "--data", str(tmp_path / "t"), "--version", "3"
+    )
+
+
+@pytest.mark.long
+def test_a_server_that_is_told_to_backs_itself_up_to_its_end(tmp_path: Path) -> None:
+    data, target = tmp_path / "data", tmp_path / "target"
+    said: list[str] = []
+    backup = Backup(data, str(target), tmp_path / "said")
+    with real_server(data, {"QSERVER_BACKUP": str(target)}, said) as url, client_at(url) as client:
+        client.query("CREATE TABLE t (id bigint PRIMARY KEY)")
+        backup.wait_until(1.0)
+        headers = {"Authorization": f"Bearer {KEY}"}
+        page = httpx.get(f"{url}/metrics", headers=headers, timeout=600).text
+        assert f'qserver_backup_lag_seconds{{target="{target}"}}' in page
+        client.query("INSERT INTO t VALUES (1)")
+    assert contents_of(restore(str(target), tmp_path / "new")) == {"main": [(1,)]}
+    assert any("stopped; saved until" in line for line in said)
+
+
+@pytest.mark.long
+def test_a_backup_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path) -> None:
+    """The server, too, is killed: with it go its memory and what it was about to write."""
+    random = Random(11)
+    data, target = tmp_path / "data", str(tmp_path / "target")
+    backup = Backup(data, target, tmp_path / "said")
+    moments: list[tuple[str, float]] = []
+    with real_server(data) as url, client_at(url) as client:
+        client.query("CREATE TABLE t (id bigint PRIMARY KEY, n bigint)")
+        stop = Event()
+        with client_at(url) as other:
+
+            def write() -> None:
+                number = 0
+                while not stop.is_set():
+                    number += 1
+                    other.query("INSERT INTO t VALUES ($1, 0)", [number])
+                    other.query("UPDATE t SET n = n + 1 WHERE id % 7 = $1", [number % 7])
+
+            writer = Thread(target=write)
+            writer.start()
+            try:
+                for _ in range(8):
+                    flags = ("--base-every", "1s") if random.random() < 0.5 else ()
+                    backup.start("--every", "0.1", *flags)
+                    stop.wait(random.uniform(0.2, 2.5))
+                    backup.kill()
+                    moments.append(moment_of(client))
+            finally:
+                stop.set()
+                writer.join()
+        with backing_up(backup, *QUICK):
+            moments.append(moment_of(client))
+            backup.wait_until(moments[-1][1])
+        restored = 0
+        for number, (moment, _) in enumerate(moments):
+            folder = tmp_path / f"restored-{number}"
+            if main(["restore", target, "--data", str(folder), "--at", moment]) == 0:
+                assert contents_of(folder) == contents_at(client, moment, ["main"])
+                restored += 1
+            else:  # before the first copy of the files was complete
+                assert not restored and not folder.exists()
+        assert restored
+    assert main(["check", target]) == 0
