@@ -23,7 +23,7 @@ from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import CHANGES_AT_ONCE, SEQUENCES_TREE, Writes
-from qserver.values.sizes import size_of
+from qserver.values.sizes import size_of, size_of_columns
 
 ABSENT: Final = object()
 """What a key held that the transaction had not written."""
@@ -318,7 +318,9 @@ def _size_of(writes: Writes) -> Generator[None, None, int]:
     for changes in writes.values():
         rows = iter(changes.values())
         while piece := list(islice(rows, CHANGES_AT_ONCE)):
-            size += sum(map(size_of_entry, piece))
+            rows_of_piece = [row for row in piece if row is not None]
+            size += ENTRY_BYTES * len(piece) + 32 * sum(map(len, rows_of_piece))
+            size += size_of_columns(rows_of_piece)
             if len(piece) == CHANGES_AT_ONCE:
                 yield
     return size

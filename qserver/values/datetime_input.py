@@ -16,6 +16,7 @@ before 24:00; `now` and `today` exist only as functions.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final
 
@@ -80,6 +81,9 @@ _JULIAN_OF_ORDINAL = 1_721_425
 
 def date_from_text(text: str) -> date:
     """Reads a date; drops a time of day after it."""
+    if len(text) == 10 and text[4] == "-" == text[7]:
+        with suppress(ValueError):
+            return date.fromisoformat(text)
     value = _from_iso(text)
     return value.date() if value is not None else _Reading(text, "date").whole_date()
 

@@ -99,7 +99,7 @@ def encode_columns(keys: Sequence[Key], rows: Sequence[Row | None], plain: bool 
             return _encode((keys, rows))
         if _all_plain(map(type, _flat(keys))) and _all_plain(map(type, _flat(filter(None, rows)))):
             return _encode((keys, rows))
-        return _encode((_replaced(keys, _REPLACE_IN_ROW), _replaced(rows, _REPLACE_IN_ROW)))
+        return _encode((_replaced_in(keys), _replaced_in(rows)))
     except OverflowError:
         return _encode((_replaced(keys, _REPLACE_EVERY), _replaced(rows, _REPLACE_EVERY)))
 
@@ -187,6 +187,29 @@ def _prepare_nested(value: Any) -> object:
     # The reader of entries expects one level of arrays, which saves it a search; a deeper array is
     # wrapped in an extension.
     return Ext(NESTED, encode(value))
+
+
+def _replaced_in(rows: Sequence[Row | None]) -> Sequence[Any]:
+    """Replace values column by column: most columns have nothing to replace, or every value."""
+    try:
+        columns: list[Any] = list(zip(*rows, strict=True))
+    except (TypeError, ValueError):  # a deleted row, or rows of different lengths
+        return _replaced(rows, _REPLACE_IN_ROW)
+    if not columns:
+        return rows
+    replacement = _REPLACE_IN_ROW.get
+    for at, column in enumerate(columns):
+        kinds = set(map(type, column))
+        if kinds.isdisjoint(_REPLACE_IN_ROW):
+            continue
+        if len(kinds) == 1:
+            columns[at] = list(map(_REPLACE_IN_ROW[kinds.pop()], column))
+        else:
+            columns[at] = [
+                value if (replace := replacement(type(value))) is None else replace(value)
+                for value in column
+            ]
+    return list(zip(*columns, strict=True))
 
 
 def _replaced(rows: Iterable[Row | None], replacements: Replacements) -> list[Any]:

@@ -10,6 +10,7 @@ Never use the thread's decimal context on such values: it rounds to 28 digits.
 from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from functools import cache
 from typing import Final
 
 from qserver.errors import NumericValueOutOfRange
@@ -51,13 +52,11 @@ def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
             return NOT_A_NUMBER
         raise _field_overflow(precision, scale, "cannot hold an infinite value.")
     whole_digits = precision - scale
-    bound = f"10^{whole_digits}" if whole_digits else "1"
-    too_large = f"must round to an absolute value less than {bound}."
     if value and value.adjusted() > whole_digits:  # before rounding, which would need all digits
-        raise _field_overflow(precision, scale, too_large)
-    rounded = EXACT.quantize(value, Decimal((0, (1,), -scale)))
+        raise _too_large(precision, scale)
+    rounded = EXACT.quantize(value, _unit(scale))
     if rounded and rounded.adjusted() >= whole_digits:
-        raise _field_overflow(precision, scale, too_large)
+        raise _too_large(precision, scale)
     if scale < 0:
         rounded = EXACT.quantize(rounded, _UNIT)
     return rounded if rounded else rounded.copy_abs()
@@ -65,6 +64,18 @@ def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
 
 def round_to_integer(value: Decimal) -> int:
     return int(value.to_integral_value(rounding=ROUND_HALF_UP, context=EXACT))
+
+
+@cache
+def _unit(scale: int) -> Decimal:
+    """One in the last of so many places behind the point."""
+    return Decimal((0, (1,), -scale))
+
+
+def _too_large(precision: int, scale: int) -> NumericValueOutOfRange:
+    bound = f"10^{precision - scale}" if precision != scale else "1"
+    problem = f"must round to an absolute value less than {bound}."
+    return _field_overflow(precision, scale, problem)
 
 
 def _field_overflow(precision: int, scale: int, problem: str) -> NumericValueOutOfRange:

@@ -30,6 +30,11 @@ _NUMERIC_SMALL: Final = Decimal(0).__sizeof__()
 _TEXT_EMPTY: Final = "".__sizeof__()
 _TEXT_OF: Final = attrgetter("text")
 
+_TEXTS: Final = frozenset({str})
+_NUMERICS: Final = frozenset({Decimal})
+_SIZED: Final = frozenset({str, bytes, Jsonb, Decimal, tuple, list, Record, RecordKey, Descending})
+"""The types whose values count in `size_of`."""
+
 SIZED_KINDS: Final = frozenset(
     {
         *TEXT_KINDS,
@@ -80,12 +85,24 @@ def size_of(value: Any) -> int:
 
 
 def size_of_all(values: Iterable[Any]) -> int:
-    """The bytes of many values together, about; texts without a call for each."""
+    """The bytes of many values together, about; without a call for each if they are of one type."""
     values = list(filter(None, values))  # without NULL and what is empty
-    try:
+    kinds = set(map(type, values))
+    if kinds.isdisjoint(_SIZED):
+        return 0
+    if kinds == _TEXTS:
         return sum(map(str.__sizeof__, values)) - _TEXT_EMPTY * len(values)
-    except TypeError:  # others than texts
-        return sum(map(size_of, values))
+    if kinds == _NUMERICS:
+        return sum(map(Decimal.__sizeof__, values)) - _NUMERIC_SMALL * len(values)
+    return sum(map(size_of, values))
+
+
+def size_of_columns(rows: Sequence[tuple[Any, ...]]) -> int:
+    """The bytes of all values of rows, about."""
+    try:
+        return sum(map(size_of_all, zip(*rows, strict=True)))
+    except ValueError:  # rows of different lengths
+        return size_of_all(chain.from_iterable(rows))
 
 
 def size_of_rows(

@@ -22,6 +22,8 @@ BLANKS: Final = " \t\n\v\f\r"
 
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?([0-9]+))?")
+_SHORT_NUMERIC = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
+"""What most numbers look like: nothing is to be looked at in them, but a zero's sign."""
 
 _SPECIAL_NUMBERS: dict[str, float] = {
     sign + name: (-inf if sign == "-" else inf)
@@ -49,8 +51,11 @@ def boolean_from_text(text: str) -> bool:
 def integer_reader(kind: Kind) -> Callable[[str], int]:
     name, bits = kind.value, INTEGER_BITS[kind]
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1)
+    short = len(str(high))
 
     def integer_from_text(text: str) -> int:
+        if len(text) < short and text.isascii() and text.isdecimal():
+            return int(text)
         match = _INTEGER.match(text)
         if match is None:
             raise bad_text(text, name)
@@ -87,6 +92,9 @@ def real_from_text(text: str) -> float:
 
 def numeric_from_text(text: str) -> Decimal:
     """Keeps all digits, trailing zeros included."""
+    if _SHORT_NUMERIC.fullmatch(text):
+        value = Decimal(text)
+        return value if value else value.copy_abs()
     word = text.strip(BLANKS).lower()
     if word in _SPECIAL_NUMBERS:
         return Decimal(_SPECIAL_NUMBERS[word])

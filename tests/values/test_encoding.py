@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qserver.errors import DataCorrupted
 from qserver.values.encoding import (
     decode,
+    decode_columns,
     decode_entries,
     encode,
     encode_columns,
@@ -51,6 +52,15 @@ def test_entries_come_back_exactly(entries: list[Any]) -> None:
     back = decode_entries(encode_columns([key for key, _ in entries], [row for _, row in entries]))
     assert isinstance(back, list)
     assert exactly(tuple(back)) == exactly(tuple(entries))
+
+
+@given(st.lists(st.lists(any_value, min_size=3, max_size=3).map(tuple), max_size=5))
+def test_rows_of_one_length_are_encoded_as_rows_of_any(rows: list[Any]) -> None:
+    """The former go column by column."""
+    keys = [(at,) for at in range(len(rows) + 1)]
+    found = decode_columns(encode_columns(keys[:-1], rows))
+    whole = decode_columns(encode_columns(keys, [*rows, None]))
+    assert repr(found) == repr((whole[0][:-1], whole[1][:-1]))
 
 
 @given(st.dictionaries(st.integers(0, 30), st.tuples(any_value.map(key_element), rows)))

@@ -40,6 +40,9 @@ class MomentReader:
         return self._cast(self.read(text))
 
     def at(self, text: str, context: Context) -> Any:
+        if len(text) == 10 and text[4] == "-" == text[7]:  # no word has room
+            value = self.read(text)
+            return self._cast(value) if self.then else value
         word = text.strip().lower()
         if word == "now":
             return self._cast(cast_function(TIMESTAMPTZ, self.type)(context.now))
