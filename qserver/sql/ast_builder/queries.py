@@ -24,6 +24,7 @@ from qserver.sql.ast import (
 )
 from qserver.sql.ast_builder.expressions import Children, as_list, as_tuple, parts
 from qserver.sql.ast_builder.functions import number
+from qserver.sql.ast_builder.long_unions import lowered
 from qserver.sql.ast_builder.places import leftmost
 from qserver.sql.ast_builder.select_into import Into, SelectInto
 from qserver.sql.terminals import Terminal
@@ -200,6 +201,7 @@ class Queries:
 
 
 def _query(with_clause: With | None, body: QueryBody, tail: list[Any] | None) -> Query:
+    body = lowered(body)
     query = Query(body, position=body.position)
     if with_clause is not None:
         query = Query(

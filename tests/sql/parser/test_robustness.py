@@ -93,7 +93,7 @@ def test_what_is_long_but_not_deep_is_parsed(sql: str) -> None:
         "SELECT " + "(1, " * LEVELS + "1" + ")" * LEVELS,
         "SELECT " + "CASE WHEN a THEN " * LEVELS + "1" + " END" * LEVELS,
         "SELECT " + "(SELECT " * LEVELS + "1" + ")" * LEVELS,
-        "SELECT 1" + " UNION SELECT 1" * LEVELS,
+        "SELECT 1" + " UNION SELECT 1 EXCEPT SELECT 1" * LEVELS,
         "SELECT 1 FROM a" + " CROSS JOIN b" * LEVELS,
         "WITH a AS (" * LEVELS + "SELECT 1" + ") SELECT 1" * LEVELS,
     ],
