@@ -13,6 +13,7 @@ import msgspec
 
 from qserver.control.databases import OpenDatabase
 from qserver.pgwire.limits import OUTPUT_BYTES_MAX
+from qserver.pgwire.rows import RowWriter
 from qserver.pgwire.state import State
 from qserver.pgwire.waits import Waits
 from qserver.query.beginning import Beginning
@@ -98,7 +99,10 @@ class Running:
 
 
 def _write(state: State, writer: Writes, rows: Any, out: bytearray) -> None:
-    with InSessionZone(state.settings.session.settings.zone):
+    settings = state.settings.session.settings
+    if settings.iso_intervals and isinstance(writer, RowWriter):
+        writer = writer.with_iso_intervals
+    with InSessionZone(settings.zone):
         writer.write(rows, out)
 
 

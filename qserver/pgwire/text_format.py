@@ -11,9 +11,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 from qserver.pgwire.messages import text_of
+from qserver.values.arrays import mapped
 from qserver.values.binary_text import bytes_from_text
+from qserver.values.interval_text import iso_text_of_interval
 from qserver.values.text_output import shown_function
-from qserver.values.types import INTEGER_KINDS, Kind, SqlType
+from qserver.values.types import INTEGER_KINDS, TEXT, Kind, SqlType, array_of
 
 Writer = Callable[[Any], bytes]
 Reader = Callable[[bytes], Any]
@@ -29,6 +31,17 @@ def text_writer(sql_type: SqlType) -> Writer:
         return str.encode
     shown = shown_function(sql_type)
     return lambda value: shown(value).encode()
+
+
+@lru_cache(maxsize=64)
+def iso_writer(sql_type: SqlType) -> Writer:
+    """Return the function that writes values in the IntervalStyle iso_8601."""
+    if sql_type.kind is Kind.INTERVAL:
+        return lambda value: iso_text_of_interval(value).encode()
+    if sql_type.element is not None and sql_type.element.kind is Kind.INTERVAL:
+        write = text_writer(array_of(TEXT))
+        return lambda value: write(mapped(iso_text_of_interval, value))
+    return text_writer(sql_type)
 
 
 _DIGITS_SURE: Final = {Kind.SMALLINT: 4, Kind.INTEGER: 9, Kind.BIGINT: 18}

@@ -394,6 +394,27 @@ def text_of_interval(value: Interval) -> str:
     return " ".join(words)
 
 
+def iso_text_of_interval(value: Interval) -> str:
+    """`P1Y2M-3DT4H5M6.7S`, as ISO 8601 writes a length of time."""
+    years, months = split_months(value.months)
+    date = _iso_parts((years, "Y"), (months, "M"), (value.days, "D"))
+    sign = "-" if value.microseconds < 0 else ""
+    seconds, fraction = divmod(abs(value.microseconds), MICROSECONDS_PER_SECOND)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    time = "".join(f"{sign}{count}{unit}" for count, unit in ((hours, "H"), (minute, "M")) if count)
+    if second or fraction:
+        digits = f".{fraction:06d}".rstrip("0") if fraction else ""
+        time += f"{sign}{second}{digits}S"
+    if not date and not time:
+        return "PT0S"
+    return f"P{date}T{time}" if time else f"P{date}"
+
+
+def _iso_parts(*parts: tuple[int, str]) -> str:
+    return "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
 def text_of_time(microseconds: int) -> str:
     """Hours, minutes and seconds of a nonnegative length, with the digits it has."""
     seconds, fraction = divmod(microseconds, MICROSECONDS_PER_SECOND)

@@ -70,11 +70,15 @@ def changed_value(setting: Setting, text: str) -> str:
     read = _READERS.get(setting.name)
     value = read_value(setting, text) if read is None else read(setting, text)
     if setting.name in _FIXED and value != setting.default:
-        raise FeatureNotSupported(
-            f'parameter "{setting.name}" cannot be set to "{text}": it is "{setting.default}"'
-            " for everyone"
-        )
+        raise _fixed(setting, text)
     return value
+
+
+def _fixed(setting: Setting, text: str) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f'parameter "{setting.name}" cannot be set to "{text}": it is "{setting.default}"'
+        " for everyone"
+    )
 
 
 def check_changeable(setting: Setting) -> None:
@@ -120,6 +124,13 @@ def _date_style(setting: Setting, text: str) -> str:
         elif word != "default":
             raise invalid(setting, text, detail=f'Unrecognized key word: "{word}".')
     return f"{style}, {order}"
+
+
+def _interval_style(setting: Setting, text: str) -> str:
+    value = read_value(setting, text)
+    if value not in (setting.default, "iso_8601"):
+        raise _fixed(setting, text)
+    return value
 
 
 def _float_digits(setting: Setting, text: str) -> str:
@@ -206,6 +217,7 @@ def _role(setting: Setting, text: str) -> str:
 
 _READERS: Final[Mapping[str, Callable[[Setting, str], str]]] = {
     "DateStyle": _date_style,
+    "IntervalStyle": _interval_style,
     "TimeZone": _time_zone,
     "client_encoding": _encoding,
     "extra_float_digits": _float_digits,
@@ -216,7 +228,7 @@ _READERS: Final[Mapping[str, Callable[[Setting, str], str]]] = {
 
 _FIXED: Final = frozenset(
     {
-        *("DateStyle", "IntervalStyle", "allow_system_table_mods", "array_nulls"),
+        *("DateStyle", "allow_system_table_mods", "array_nulls"),
         *("backslash_quote", "bytea_output", "client_encoding", "default_table_access_method"),
         *("default_tablespace", "dynamic_library_path", "extra_float_digits"),
         *("ignore_checksum_failure", "lc_messages", "lc_monetary", "lc_numeric", "lc_time"),

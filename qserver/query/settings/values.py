@@ -60,12 +60,15 @@ class Settings(msgspec.Struct, frozen=True):
     zone: tzinfo | None = None
     """The time zone; None for UTC."""
     statement_timeout_ms: int | None = None
+    iso_intervals: bool = False
+    """Whether a client of PostgreSQL gets intervals as ISO 8601 writes them."""
 
     def __post_init__(self) -> None:
         name = self.now.get("timezone", "UTC")
         for field, value in (
             ("scope", scope_of(self.path, name)),
             ("zone", zone_of(name)),
+            ("iso_intervals", self.now.get("intervalstyle") == "iso_8601"),
             ("statement_timeout_ms", int(self.now.get("statement_timeout", "0")) or None),
         ):
             msgspec.structs.force_setattr(self, field, value)

@@ -23,8 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.values.interval import Interval
-from qserver.values.interval_text import split_months
+from qserver.values.interval_text import iso_text_of_interval
 from qserver.values.text_output import (
     shown_function,
     text_of_double,
@@ -71,26 +70,6 @@ def _real(value: float) -> float | str:
     return float(text_of_real(value)) if isfinite(value) else text_of_real(value)
 
 
-def _interval(value: Interval) -> str:
-    years, months = split_months(value.months)
-    date = _parts((years, "Y"), (months, "M"), (value.days, "D"))
-    sign = "-" if value.microseconds < 0 else ""
-    seconds, fraction = divmod(abs(value.microseconds), 1_000_000)
-    minutes, second = divmod(seconds, 60)
-    hours, minute = divmod(minutes, 60)
-    time = "".join(f"{sign}{count}{unit}" for count, unit in ((hours, "H"), (minute, "M")) if count)
-    if second or fraction:
-        digits = f".{fraction:06d}".rstrip("0") if fraction else ""
-        time += f"{sign}{second}{digits}S"
-    if not date and not time:
-        return "PT0S"
-    return f"P{date}T{time}" if time else f"P{date}"
-
-
-def _parts(*parts: tuple[int, str]) -> str:
-    return "".join(f"{count}{unit}" for count, unit in parts if count)
-
-
 def _json(text: str) -> msgspec.Raw:
     data = text.encode("utf-8", "surrogatepass")
     if "\n" in text or "\r" in text:  # a row is one line, in streams too
@@ -102,7 +81,7 @@ _CONVERTERS: Final[Mapping[Kind, Converter]] = {
     Kind.REAL: _real,
     Kind.DOUBLE: _double,
     Kind.NUMERIC: text_of_numeric,
-    Kind.INTERVAL: _interval,
+    Kind.INTERVAL: iso_text_of_interval,
     Kind.TIMETZ: ZonedTime.plain,
     Kind.JSON: _json,
     Kind.JSONB: lambda value: _json(value.text),
