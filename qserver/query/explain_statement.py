@@ -121,7 +121,7 @@ class _Explaining:
             if options.format != "text":
                 yield shown_without_plan(options, "CREATE TABLE AS")
             return 0
-        assert statement.query is not None, "the grammar lets no other be explained"
+        assert isinstance(statement.query, ast.Query), "the grammar lets no other be explained"
         began = self._clock()
         literals = self._literals
         plan = yield from run.plan_inside(statement.query, literals, {}, None, options.summary)

@@ -24,6 +24,7 @@ from qserver.errors import (
     ProgramLimitExceeded,
     ProtocolViolation,
     SqlSyntaxError,
+    WrongObjectType,
 )
 from qserver.lexing.fingerprint import Parameterized
 from qserver.limits import NAMED_STATEMENTS_MAX
@@ -148,6 +149,17 @@ def plan_of_execute(
     if plan.parameters is not None:
         slots = dict(enumerate(slots))
         slots.update({f"${number}": value for number, value in enumerate(values, 1)})
+    return plan, slots
+
+
+def plan_of_query(
+    run: StatementPort, node: ast.Execute, literals: Sequence[Any]
+) -> Generator[Any, Any, tuple[CachedPlan, Any]]:
+    """Return the plan of an EXECUTE whose rows become a table."""
+    named = statement_named(run.session, node.name)
+    plan, slots = yield from plan_of_execute(run, named, node, literals)
+    if tag_of_plan(plan) != "SELECT":
+        raise WrongObjectType("prepared statement is not a SELECT")
     return plan, slots
 
 

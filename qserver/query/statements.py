@@ -37,6 +37,7 @@ from qserver.query.named_statements import (
     deallocate,
     discard,
     execute_statement,
+    plan_of_query,
     prepare_statement,
 )
 from qserver.query.plan_cache import CachedPlan
@@ -457,9 +458,9 @@ class StatementRun:
         return plan
 
     def describe(
-        self, query: ast.Query, literals: Sequence[Any]
+        self, query: ast.Query | ast.Execute, literals: Sequence[Any]
     ) -> Generator[Step, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
-        plan = yield from self.plan_inside(query, literals)
+        plan, _ = yield from self._query_plan(query, literals)
         return plan.compiled.columns, tuple(plan.names)
 
     def columns_of(
@@ -478,11 +479,19 @@ class StatementRun:
         return plan.compiled.run(self.transaction, literals, self.context)
 
     def run_query(
-        self, query: ast.Query, literals: Sequence[Any]
+        self, query: ast.Query | ast.Execute, literals: Sequence[Any]
     ) -> Generator[Step, Any, StatementSteps]:
-        plan = yield from self.plan_inside(query, literals)
+        plan, slots = yield from self._query_plan(query, literals)
         self.check_allowed(plan)
-        return self.run_plan(plan, literals)
+        return self.run_plan(plan, slots)
+
+    def _query_plan(
+        self, query: ast.Query | ast.Execute, literals: Sequence[Any]
+    ) -> Generator[Step, Any, tuple[CachedPlan, Any]]:
+        """Return the plan of a query, or of the EXECUTE of one, and what it runs with."""
+        if isinstance(query, ast.Execute):
+            return (yield from plan_of_query(self, query, literals))
+        return (yield from self.plan_inside(query, literals)), literals
 
     def view_text(self, text: str) -> Generator[Step, Any, str]:
         names = self.names

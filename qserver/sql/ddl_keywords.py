@@ -76,6 +76,8 @@ def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
         _mark_alterations(words, at + 1, marks)
     if words[0] == "set":
         _mark_set(words, marks)
+    if kind == "table" and words[0] == "create":
+        _mark_execute(words, marks)
     if kind == "sequence":
         _mark_options(words, at + 2, len(words), marks)
     if kind == "type" and "enum" in words[:-2]:
@@ -84,6 +86,17 @@ def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
             marks[last] = "ENUM"
     _mark_here_and_there(words, marks)
     return marks
+
+
+def _mark_execute(words: Sequence[str], marks: dict[int, str]) -> None:
+    """Mark CREATE TABLE … AS EXECUTE: the first AS of the statement that is in no parentheses."""
+    depth = 0
+    for at, word in enumerate(words[:-1]):
+        depth += (word == "(") - (word == ")")
+        if word == "as" and depth == 0:
+            if words[at + 1] == "execute":
+                marks[at + 1] = "EXECUTE"
+            return
 
 
 def _mark_set(words: Sequence[str], marks: dict[int, str]) -> None:

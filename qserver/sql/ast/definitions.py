@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from qserver.sql.ast import Statement
     from qserver.sql.ast.expressions import Expression, Literal, TypeName
     from qserver.sql.ast.queries import Query
+    from qserver.sql.ast.sessions import Execute
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class CreateTable(Node):
     constraints: tuple[Constraint, ...] = ()
     if_not_exists: bool = False
     temporary: bool = False
-    query: Query | None = None  # CREATE TABLE AS
+    query: Query | Execute | None = None  # CREATE TABLE AS
     column_names: tuple[str, ...] = ()
     with_data: bool = True
     likes: tuple[TableLike, ...] = ()

@@ -93,7 +93,7 @@ class Statements(Protocol):
         """Raise if the request may not read rows."""
 
     def describe(
-        self, query: ast.Query, literals: Sequence[Any]
+        self, query: ast.Query | ast.Execute, literals: Sequence[Any]
     ) -> Generator[Any, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
         """Return the columns of a query, and the names of the relations that it reads."""
 
@@ -115,7 +115,7 @@ class Statements(Protocol):
         """
 
     def run_query(
-        self, query: ast.Query, literals: Sequence[Any]
+        self, query: ast.Query | ast.Execute, literals: Sequence[Any]
     ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
         """Run a query of the user as if it stood alone; its WITH may change rows."""
 
