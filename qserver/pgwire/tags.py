@@ -51,6 +51,12 @@ _KNOWN: Final[Mapping[str, Kind]] = {
     "with": Kind(Sort.SQL, ""),
 }
 
+_LONG: Final[Mapping[tuple[str, ...], int]] = {
+    **dict.fromkeys((("materialized", "view"), ("event", "trigger"), ("access", "method")), 2),
+    **dict.fromkeys((("procedural", "language"), ("foreign", "table")), 2),
+    **dict.fromkeys((("text", "search"), ("foreign", "data")), 3),
+}
+"""How many words name a kind of objects to drop, where they are several."""
 _BY_FIRST_WORD: Final[Mapping[tuple[str, ...], Kind]] = {
     (word,): _KNOWN[word] for word in _CHANGES | _QUERIES
 }
@@ -76,12 +82,20 @@ def kind_of_words(words: tuple[str, ...]) -> Kind:
         return Kind(Sort.SQL, "SET CONSTRAINTS")
     if first in ("reassign", "security") or words[:2] == ("alter", "default"):
         return Kind(Sort.SQL, " ".join(words[: 3 if first == "alter" else 2]).upper())
+    if first in ("grant", "revoke") and "on" not in rest and {"to", "from"}.intersection(rest):
+        return Kind(Sort.SQL, f"{first.upper()} ROLE")
     if first in ("create", "alter", "drop"):
-        named = [each for each in rest if each not in _PASSED_OVER]
-        if named[:1] in (["user"], ["group"]):
-            named = ["role"]
-        return Kind(Sort.SQL, " ".join([first, *named[:1]]).upper())
+        return Kind(Sort.SQL, _tag_of_definition(first, rest))
     return Kind(Sort.SQL, first.upper())
+
+
+def _tag_of_definition(first: str, rest: list[str]) -> str:
+    named = [each for each in rest if each not in _PASSED_OVER]
+    if named[:1] in (["user"], ["group"]):
+        named = ["role"]
+    if first == "drop" and tuple(named[:2]) in _LONG:
+        named = [" ".join(named[: _LONG[named[0], named[1]]]).removeprefix("procedural ")]
+    return " ".join([first, *named[:1]]).upper()
 
 
 def _tag_of_closing(first: str, last: str) -> str:

@@ -8,6 +8,7 @@ somebody could rely on them:
     ALTER DEFAULT PRIVILEGES      checks what it names, as GRANT does
     ALTER ROLE … SET, ALTER DATABASE … SET, ALTER SYSTEM SET     to the default only
     CREATE ROLE                   refused: what a client may do, its key says
+    DROP FUNCTION and the like    finds none; see `absent_objects`
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from qserver.errors import (
     ReservedName,
     UndefinedObject,
 )
+from qserver.query.absent_objects import drop_absent
+from qserver.query.catalog.roles import NAME, PREDEFINED
 from qserver.query.cursor import Cursor, StatementSteps, rows_at_once
 from qserver.query.maintenance import (
     ROLES,
@@ -34,12 +37,14 @@ from qserver.query.maintenance import (
 )
 from qserver.query.settings.values import DEFAULTS
 from qserver.query.statement_port import StatementPort
-from qserver.sql import ast
+from qserver.sql import absent_kinds, ast
 from qserver.values.extensions import AVAILABLE, PLPGSQL, Extension
 from qserver.values.identifiers import PUBLIC
 from qserver.values.notices import Notice
+from qserver.values.shared_comments import SharedComment
 
 _KEYS: Final = "There is one role, qserver. What a client may do, its key says."
+_RESERVED: Final = 'Role names starting with "pg_" are reserved.'
 _TRUE_OF_THE_ROLE: Final = frozenset(
     {
         *("superuser", "createdb", "createrole", "inherit", "login", "replication"),
@@ -150,14 +155,16 @@ def _create_role(run: StatementPort, node: ast.Administer) -> None:
     if name in ROLES:
         raise DuplicateObject(f'role "{name}" already exists')
     if name.startswith("pg_"):
-        raise ReservedName(
-            f'role name "{name}" is reserved', detail='Role names starting with "pg_" are reserved.'
-        )
+        raise ReservedName(f'role name "{name}" is reserved', detail=_RESERVED)
     raise FeatureNotSupported("CREATE ROLE is not supported", hint=_KEYS)
 
 
 def _drop_roles(run: StatementPort, node: ast.Administer) -> None:
     for name in node.names:
+        if name in PREDEFINED:
+            raise DependentObjectsStillExist(
+                f"cannot drop role {name} because it is required by the database system"
+            )
         if name in ROLES:
             raise FeatureNotSupported("the role qserver cannot be dropped", hint=_KEYS)
         if not node.missing_ok:
@@ -167,6 +174,8 @@ def _drop_roles(run: StatementPort, node: ast.Administer) -> None:
 
 def _alter_role(run: StatementPort, node: ast.Administer) -> None:
     (name,), words = node.names, node.words
+    if name in PREDEFINED:
+        raise ReservedName(f'role name "{name}" is reserved', detail=_RESERVED)
     if name != "all":
         check_role(name)
     if words[:1] in (("set",), ("reset",)):
@@ -217,7 +226,25 @@ def _alter_database(run: StatementPort, node: ast.Administer) -> None:
 
 
 def _comment_on_database(run: StatementPort, node: ast.Administer) -> None:
-    check_database(run, node.names[0])
+    (name,) = node.names
+    if name == run.context.database:
+        _keep_comment(run, node)
+    else:
+        text = f'database "{name}" does not exist'
+        run.context.give_notice(Notice("WARNING", "3D000", text))
+
+
+def _comment_on_role(run: StatementPort, node: ast.Administer) -> None:
+    _check_roles(run, node)
+    if node.names[0] == NAME:
+        _keep_comment(run, node)
+    elif node.names[0] in PREDEFINED:
+        raise FeatureNotSupported("a predefined role can have no comment", hint=_KEYS)
+
+
+def _keep_comment(run: StatementPort, node: ast.Administer) -> None:
+    comment = SharedComment(node.what, node.text) if node.text else None
+    run.transaction.define(SharedComment.key_of(node.what), comment)
 
 
 def _alter_system(run: StatementPort, node: ast.Administer) -> None:
@@ -262,7 +289,7 @@ _ACTIONS: Final[Mapping[tuple[str, str], Callable[[StatementPort, ast.Administer
     ("create", "role"): _create_role,
     ("drop", "role"): _drop_roles,
     ("alter", "role"): _alter_role,
-    ("comment", "role"): _check_roles,
+    ("comment", "role"): _comment_on_role,
     ("reassign", "owned"): _check_roles,
     ("drop", "owned"): _drop_owned,
     ("alter", "default privileges"): _default_privileges,
@@ -270,4 +297,5 @@ _ACTIONS: Final[Mapping[tuple[str, str], Callable[[StatementPort, ast.Administer
     ("comment", "database"): _comment_on_database,
     ("alter", "system"): _alter_system,
     ("label", "security"): _label,
+    **{("drop", kind): drop_absent for kind in sorted(set(absent_kinds.HEADS.values()))},
 }

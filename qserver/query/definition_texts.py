@@ -35,6 +35,7 @@ from qserver.values.extensions import Extension
 from qserver.values.identifiers import qualified, quote_identifier
 from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import Column, Index, Table
+from qserver.values.shared_comments import SharedComment
 from qserver.values.types import BOOLEAN, INTEGER
 
 Statements = Iterator[tuple[str, str]]
@@ -51,6 +52,8 @@ def statements_of(catalog: Catalog, key: str) -> list[str] | None:
             return [f"CREATE SCHEMA {quote_identifier(definition.name)}", *comments]
         case Extension():
             return [_create_extension(definition), *comments]
+        case SharedComment():
+            return comments
         case Enumeration():
             return [_create_type(definition), *comments]
         case Sequence():
@@ -280,6 +283,8 @@ def _in_order_of_use(catalog: Catalog) -> list[View]:
 
 
 def _comments_on(definition: Definition) -> Statements:
+    if isinstance(definition, SharedComment):
+        return  # it is about this database, and not about what is in it
     if isinstance(definition, Enumeration | Schema | Extension):
         word = "SCHEMA" if isinstance(definition, Schema) else "EXTENSION"
         named = f"{word} {quote_identifier(definition.name)}"

@@ -26,6 +26,7 @@ from qserver.errors import (
     UnknownDatabase,
     WrongObjectType,
 )
+from qserver.query.catalog import roles
 from qserver.query.cursor import Cursor, StatementSteps, rows_at_once
 from qserver.query.statement_port import StatementPort
 from qserver.sql import ast
@@ -35,7 +36,7 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.relations import View
 from qserver.values.schema import Table
 
-ROLES: Final = frozenset({"public", "qserver", "current_user", "current_role", "session_user"})
+ROLES: Final = frozenset({"public", "current_user", "current_role", "session_user", *roles.ROLES})
 _OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "vacuum": frozenset(
         {

@@ -36,6 +36,7 @@ then `ast`. Other rooms import what stands below, and nothing else.
 
 from __future__ import annotations
 
+from qserver.sql import absent_kinds as absent_kinds
 from qserver.sql import ast as ast
 from qserver.sql.binder import Literals as Literals
 from qserver.sql.binder.names.type_names import bind_type as bind_type

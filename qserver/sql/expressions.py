@@ -34,6 +34,8 @@ class Constant:
 
     value: Any
     type: SqlType
+    quoted: bool = field(default=False, compare=False)
+    """Whether it was written as a text: that changes how it is printed, and nothing else."""
 
     @property
     def nullable(self) -> bool:

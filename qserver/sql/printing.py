@@ -32,6 +32,7 @@ WORDS: Final = frozenset(
 )
 """Functions that are called by a word alone."""
 
+_CONSTRUCTS: Final = frozenset({"greatest", "least"})
 SEQUENCES: Final = frozenset({"nextval", "currval", "setval"})
 
 
@@ -147,15 +148,18 @@ class _Printer:
         if function.name in SEQUENCES and isinstance(first, expressions.Constant):
             name = self.names.relation_text(tuple(identifiers(str(first.value))))
             arguments[0] = f"{_quoted(name)}::regclass"
-        return f"{function.name}({', '.join(arguments)})"
+        if function.name == "extract" and isinstance(first, expressions.Constant):
+            return f"EXTRACT({first.value} FROM {arguments[1]})"
+        is_word = function.name in WORDS or function.name in _CONSTRUCTS
+        return f"{function.name.upper() if is_word else function.name}({', '.join(arguments)})"
 
     def _cast(self, operand: Expression, target: SqlType) -> str:
         text, shown = self.text(operand), self.names.type_text(target)
-        is_simple = isinstance(operand, expressions.Column | expressions.Constant)
+        simple = expressions.Column | expressions.Constant | expressions.Cast
         is_call = isinstance(operand, expressions.Apply) and operand.function.symbol is None
-        if self.pretty and (is_simple or is_call):
+        if self.pretty and (isinstance(operand, simple) or is_call or text.startswith("(")):
             return f"{text}::{shown}"
-        return f"{text}::{shown}" if text.startswith("(") else f"({text})::{shown}"
+        return f"({text})::{shown}"
 
     def _in_list(self, node: expressions.InList) -> str:
         word, symbol = ("ALL", "<>") if node.negated else ("ANY", "=")
@@ -176,7 +180,7 @@ class _Printer:
         return f"({operand} {symbol} {word} ({array}))"
 
     def _case(self, node: expressions.Case) -> str:
-        lines = ["CASE"]
+        lines = ["\nCASE"]
         lines += [f"    WHEN {self.bare(when)} THEN {self.bare(then)}" for when, then in node.whens]
         otherwise = self.bare(node.otherwise)
         return "\n".join([*lines, f"    ELSE {otherwise}", "END"])
@@ -188,17 +192,22 @@ class _Printer:
         if kind is Kind.BOOLEAN:
             return "true" if value else "false"
         if kind in INTEGER_KINDS:
-            return str(value) if value >= 0 else f"'{value}'::{node.type}"
+            is_plain = value >= 0 and kind is Kind.INTEGER
+            return str(value) if is_plain else f"'{value}'::{node.type}"
         text = text_function(node.type)(value)
-        if kind is Kind.NUMERIC or kind in FLOAT_KINDS:
+        if not node.quoted and (kind is Kind.NUMERIC or kind in FLOAT_KINDS):
             return self._number(Decimal(text), node.type)
-        return f"{_quoted(text)}::{self.names.type_text(node.type.bare)}"
+        if kind is Kind.NUMERIC and "." in text and text[0].isdigit():
+            return text
+        bare = node.type.bare
+        shown = "bpchar" if bare.kind is Kind.CHAR else self.names.type_text(bare)
+        return f"{_quoted(text)}::{shown}"
 
     def _number(self, value: Decimal, sql_type: SqlType) -> str:
         """Print a number with its cast, unless it was written as a numeric and is one."""
         text = format(value, "f")
         is_integer = "." not in text and value.is_finite()
-        if value < 0 or not value.is_finite():
+        if not value.is_finite() or value < 0:
             text = f"'{text}'::{'integer' if is_integer else 'numeric'}"
         if sql_type.kind is Kind.NUMERIC and not is_integer:
             return text

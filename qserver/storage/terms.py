@@ -17,6 +17,7 @@ from pyrsistent import PMap, pmap
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import Table
+from qserver.values.shared_comments import SharedComment
 
 Term = tuple[str, str]
 Filed = PMap[Term, PMap[str, None]]
@@ -25,7 +26,7 @@ Filed = PMap[Term, PMap[str, None]]
 
 def terms_of(definition: Definition | None) -> Iterator[Term]:
     """Yield the terms of a definition, some of them perhaps twice."""
-    if definition is None or isinstance(definition, Schema):
+    if definition is None or isinstance(definition, Schema | SharedComment):
         return
     yield "schema", catalog_key(definition.schema, "")
     match definition:

@@ -6,6 +6,7 @@
     Enumeration    a type with labels
     Schema         a prefix of other names
     Extension      what CREATE EXTENSION has named; see `extensions`
+    SharedComment  what COMMENT ON DATABASE or ROLE has said
 
 They share one name space, so a name means one thing everywhere; in PostgreSQL that is so because
 every table is also a type. All are frozen values with a plain form for the log.
@@ -21,6 +22,7 @@ from qserver.values.extensions import Extension
 from qserver.values.identifiers import PUBLIC, Named, catalog_key
 from qserver.values.plain import PlainFields, each_by
 from qserver.values.schema import Table, check_name
+from qserver.values.shared_comments import SharedComment
 from qserver.values.types import BIGINT, SqlType
 
 
@@ -119,7 +121,7 @@ class Schema:
         return Schema(name, oid, tuple((about, text) for about, text in comments))
 
 
-Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema | Extension
+Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema | Extension | SharedComment
 
 
 def without_ids(definition: Definition | None) -> Definition | None:
@@ -139,6 +141,7 @@ _KINDS: dict[str, type[Definition]] = {
     "type": Enumeration,
     "schema": Schema,
     "extension": Extension,
+    "comment": SharedComment,
 }
 
 

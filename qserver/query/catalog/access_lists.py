@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
 from qserver.query.catalog.objects import CatalogObjects as Objects
-from qserver.query.catalog.rows_of_server import NAME
-from qserver.query.catalog.world import OWNER
+from qserver.query.catalog.roles import ROLE_NAMES, ROLES
 
 
 class _Default(NamedTuple):
@@ -59,8 +58,8 @@ def default_list(objects: Objects, kind: str, owner: int) -> tuple[str, ...]:
     found = _DEFAULTS.get(kind)
     if found is None:
         raise InvalidParameterValue(f"unrecognized object type abbreviation: {kind}")
-    name = NAME if owner == OWNER else str(int(owner))
-    lists = [("", found.public), (name, found.owner)]
+    name = ROLE_NAMES.get(owner) or str(int(owner))
+    lists = [("", found.public), (name if owner else "", found.owner)]
     return tuple([f"{grantee}={letters}/{name}" for grantee, letters in lists if letters])
 
 
@@ -76,6 +75,4 @@ def exploded(objects: Objects, items: Any) -> Iterator[tuple[int, int, str, bool
 
 
 def _role(name: str) -> int:
-    if name == NAME:
-        return OWNER
-    return int(name) if name.isdecimal() else 0
+    return int(name) if name.isdecimal() else ROLES.get(name, 0)

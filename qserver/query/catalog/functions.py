@@ -21,6 +21,7 @@ from qserver.functions.catalog_functions import ROWS_OF, STATISTICS, TIMES
 from qserver.query.catalog import (
     access_lists,
     privileges,
+    routines,
     texts,
     type_facts,
     updatability,
@@ -35,17 +36,20 @@ from qserver.query.catalog.data import (
 from qserver.query.catalog.expressions import NodeTree
 from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import columns_of, indexes_of
+from qserver.query.catalog.roles import ROLE_NAMES
 from qserver.query.catalog.rows_of_relations import comments
-from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.rows_of_server import shared_comments
 from qserver.query.catalog.rows_of_types import types as types_of
 from qserver.query.catalog.search_path import full_name, schema_of_row
 from qserver.query.catalog.sources import SOURCES
 from qserver.query.catalog.types import shown_type
-from qserver.query.catalog.world import CLASSES, DATABASE, OWNER
+from qserver.query.catalog.world import CLASSES, DATABASE
 from qserver.values.identifiers import identifiers, quote_identifier
+from qserver.values.object_names import ObjectName
 from qserver.values.relations import Sequence, View, kind_of
 from qserver.values.schema import Table
 from qserver.values.temporary import TEMPORARY
+from qserver.values.types import Kind
 
 BYTES_PER_ROW: Final = 64
 """What a row or an index entry is reckoned with: pages do not know their bytes."""
@@ -125,61 +129,7 @@ def serial_sequence(objects: Objects, table_text: str, column: str) -> str | Non
 
 
 def user_name(objects: Objects, oid: int) -> str:
-    return NAME if oid == OWNER else f"unknown (OID={oid})"
-
-
-# --- functions -----------------------------------------------------------------------------------
-
-
-def _procedure(oid: int) -> dict[str, Any] | None:
-    names = relations()["pg_catalog", "pg_proc"].names
-    for row in recorded_by("pg_proc", "oid").get(oid, ()):
-        return dict(zip(names, row, strict=True))
-    return None
-
-
-def function_arguments(objects: Objects, oid: int, identity: bool = False) -> str | None:
-    row = _procedure(oid)
-    if row is None:
-        return None
-    types = row["proallargtypes"] or row["proargtypes"]
-    modes = row["proargmodes"] or ("i",) * len(types)
-    names = row["proargnames"] or ("",) * len(types)
-    defaults = [] if identity or not row["proargdefaults"] else row["proargdefaults"].split(", ")
-    inputs = [at for at, mode in enumerate(modes) if mode in "ibv"]
-    first_default = len(inputs) - len(defaults)
-    parts = []
-    for at, (mode, name, each) in enumerate(zip(modes, names, types, strict=True)):
-        if mode == "t" or (identity and mode == "o"):
-            continue
-        words = [{"o": "OUT", "b": "INOUT", "v": "VARIADIC"}.get(mode, ""), name]
-        text = " ".join(word for word in (*words, shown_type(objects.world, each) or "") if word)
-        place = inputs.index(at) if at in inputs else -1
-        if place >= first_default and defaults and place >= 0:
-            text += f" DEFAULT {defaults[place - first_default]}"
-        parts.append(text)
-    return ", ".join(parts)
-
-
-def function_identity(objects: Objects, oid: int) -> str | None:
-    return function_arguments(objects, oid, identity=True)
-
-
-def function_result(objects: Objects, oid: int) -> str | None:
-    row = _procedure(oid)
-    if row is None or row["prokind"] == "p":
-        return None
-    if row["proargmodes"] and "t" in row["proargmodes"]:
-        columns = [
-            f"{name} {shown_type(objects.world, each)}"
-            for mode, name, each in zip(
-                row["proargmodes"], row["proargnames"], row["proallargtypes"], strict=True
-            )
-            if mode == "t"
-        ]
-        return f"TABLE({', '.join(columns)})"
-    shown = shown_type(objects.world, row["prorettype"])
-    return f"SETOF {shown}" if row["proretset"] else shown
+    return ROLE_NAMES.get(oid) or f"unknown (OID={oid})"
 
 
 # --- visibility, comments ------------------------------------------------------------------------
@@ -215,7 +165,7 @@ def object_comment(objects: Objects, oid: int, catalog: str | None = None) -> st
 
 
 def column_comment(objects: Objects, oid: int, number: int) -> str | None:
-    return _comment(objects, oid, "pg_class", number) if number else None
+    return _comment(objects, oid, "pg_class", number)
 
 
 def _comment(objects: Objects, oid: int, catalog: str | None, number: int) -> str | None:
@@ -229,6 +179,15 @@ def _comment(objects: Objects, oid: int, catalog: str | None, number: int) -> st
         for found in comments(objects.world, each):
             is_it = (found["objoid"], found["objsubid"]) == (oid, number)
             if is_it and wanted in (None, found["classoid"]):
+                return str(found["description"])
+    return None
+
+
+def shared_comment(objects: Objects, oid: int, catalog: str) -> str | None:
+    wanted = _class_oid(catalog)
+    for each in objects.world.with_shared(oid):
+        for found in shared_comments(objects.world, each):
+            if (found["objoid"], found["classoid"]) == (oid, wanted):
                 return str(found["description"])
     return None
 
@@ -373,6 +332,19 @@ def sequence_last_value(objects: Objects, oid: int) -> int | None:
 # --- the rest ------------------------------------------------------------------------------------
 
 
+def is_publishable(objects: Objects, oid: int) -> bool | None:
+    table = _relation(objects, oid)
+    return None if objects.class_place(oid) is None else table is not None and table.oid == oid
+
+
+def replica_identity(objects: Objects, oid: int) -> ObjectName | None:
+    """Return the index of the primary key, which tells the rows of a table apart."""
+    table = _relation(objects, oid)
+    if table is None or table.oid != oid or not table.primary_key_oid:
+        return None
+    return objects.named(Kind.REGCLASS, table.primary_key_oid)
+
+
 def live_rows(objects: Objects, oid: int) -> int:
     table = _relation(objects, oid)
     return 0 if table is None or table.oid != oid else objects.world.snapshot.count(table.id)
@@ -494,19 +466,17 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_get_ruledef": ruledef,
     **dict.fromkeys(
         (
-            *("pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_sqlbody"),
-            *("pg_get_function_arg_default", "pg_get_partkeydef", "pg_get_statisticsobjdef"),
+            *("pg_get_triggerdef", "pg_get_function_sqlbody"),
+            *("pg_get_partkeydef", "pg_get_statisticsobjdef"),
             *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns"),
-            *("pg_get_statisticsobjdef_expressions", "pg_get_replica_identity_index"),
-            *("pg_partition_root", "shobj_description", "pg_collation_actual_version"),
+            *("pg_get_statisticsobjdef_expressions",),
+            *("pg_partition_root", "pg_collation_actual_version"),
             *("pg_database_collation_actual_version", "pg_last_xact_replay_timestamp"),
             *("pg_statistics_obj_is_visible",),
         ),
         nothing,
     ),
-    "pg_get_function_arguments": function_arguments,
-    "pg_get_function_identity_arguments": function_identity,
-    "pg_get_function_result": function_result,
+    **routines.FUNCTIONS,
     "pg_get_serial_sequence": serial_sequence,
     "pg_get_userbyid": user_name,
     "pg_my_temp_schema": lambda objects: objects.world.schema_oid(TEMPORARY),
@@ -524,6 +494,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_ts_template_is_visible": _recorded_is_visible("pg_ts_template"),
     "obj_description": object_comment,
     "col_description": column_comment,
+    "shobj_description": shared_comment,
     "pg_relation_size": relation_size,
     "pg_table_size": relation_size,
     "pg_indexes_size": indexes_size,
@@ -540,7 +511,8 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "pg_index_has_property": index_property,
     "pg_indexam_has_property": access_method_property,
     "pg_describe_object": described,
-    "pg_relation_is_publishable": lambda objects, oid: _relation(objects, oid) is not None,
+    "pg_relation_is_publishable": is_publishable,
+    "pg_get_replica_identity_index": replica_identity,
     "row_security_active": row_security,
     **{f"pg_stat_get_{word}": lambda objects, oid: 0 for word in STATISTICS.split()},
     **{f"pg_stat_get_{word}": nothing for word in TIMES.split()},

@@ -23,10 +23,10 @@ from qserver.errors import (
 from qserver.functions.context import PagePort
 from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.parts import indexes_of
-from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.roles import ROLE_NAMES, ROLES
 from qserver.query.catalog.search_path import OWN_SCHEMAS, full_name, own_schema, schema_of_row
 from qserver.query.catalog.types import find_type_oid, shown_type
-from qserver.query.catalog.world import OWNER, Shown, World
+from qserver.query.catalog.world import Shown, World
 from qserver.query.server_facts import NO_FACTS, ServerFacts
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -163,7 +163,8 @@ class CatalogObjects:
         return self.world.schema_oid(name) or None
 
     def _find_role(self, text: str) -> int | None:
-        return OWNER if identifiers(text) == [NAME] else None
+        name, *more = identifiers(text)
+        return None if more else ROLES.get(name)
 
     def _find_procedure(self, text: str) -> int | None:
         found = list(self._procedures(text))
@@ -258,7 +259,7 @@ _SHOWN: Final = {
     Kind.REGOPER: CatalogObjects._operator_name,
     Kind.REGOPERATOR: CatalogObjects._operator_signature,
     Kind.REGNAMESPACE: CatalogObjects.schema_name,
-    Kind.REGROLE: lambda objects, oid: NAME if oid == OWNER else None,
+    Kind.REGROLE: lambda objects, oid: ROLE_NAMES.get(oid),
     Kind.REGCOLLATION: CatalogObjects._collation_name,
     Kind.REGCONFIG: CatalogObjects._config_name,
     Kind.REGDICTIONARY: CatalogObjects._dictionary_name,

@@ -1,9 +1,9 @@
 """has_table_privilege and its kin: what a role may do with an object.
 
-There is one role, and it may do everything; what a key may do is another matter. PUBLIC has what
-PostgreSQL gives it without a GRANT. So the answers are simple, but the questions are checked as
-PostgreSQL does: an object, a role, a column or a privilege that there is not is an error, and an
-oid that nothing has gives NULL.
+There is one role that anybody is, and it may do everything; what a key may do is another matter.
+PUBLIC, and each predefined role, has what PostgreSQL gives it without a GRANT. So the answers are
+simple, but the questions are checked as PostgreSQL does: an object, a role, a column or a privilege
+that there is not is an error, and an oid that nothing has gives NULL.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from qserver.functions.catalog_functions import PRIVILEGES
 from qserver.query.catalog.data import recorded_by, relations
 from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import columns_of
+from qserver.query.catalog.roles import PREDEFINED, ROLES, is_member
 from qserver.query.catalog.rows_of_relations import SYSTEM_COLUMNS
-from qserver.query.catalog.rows_of_server import NAME
 from qserver.query.catalog.world import DATABASE, OWNER
 from qserver.values.identifiers import identifiers
 from qserver.values.relations import Sequence, View
@@ -35,6 +35,11 @@ from qserver.values.schema import Table
 from qserver.values.types import Kind
 
 PUBLIC_ROLE: Final = 0
+_OF_ROLES: Final = {
+    PREDEFINED["pg_read_all_data"]: frozenset({"select"}),
+    PREDEFINED["pg_write_all_data"]: frozenset({"insert", "update", "delete"}),
+}
+"""What a predefined role may do with every table and sequence; all schemas it may use."""
 NO_LONGER: Final = "rule"
 """A privilege that PostgreSQL had once: nobody has it."""
 _GRANTABLE: Final = " with grant option"
@@ -59,9 +64,9 @@ def _role(about: Any, *, may_be_public: bool) -> int:
         return int(about)
     if may_be_public and about == "public":
         return PUBLIC_ROLE
-    if about != NAME:
+    if about not in ROLES:
         raise UndefinedObject(f'role "{about}" does not exist')
-    return OWNER
+    return ROLES[about]
 
 
 def has_role(objects: Objects, *arguments: Any) -> bool:
@@ -71,7 +76,7 @@ def has_role(objects: Objects, *arguments: Any) -> bool:
     ends = ("", _GRANTABLE, " with admin option")
     known = {word + end for word in ("usage", "member", "set") for end in ends}
     _checked(text, lambda word: word in known)
-    return user in (OWNER, role)
+    return is_member(user, role)
 
 
 # --- objects --------------------------------------------------------------------------------------
@@ -225,7 +230,10 @@ def _asking(name: str, objects: Objects, *arguments: Any) -> bool | None:
         return None
     if user == OWNER:
         return words != [NO_LONGER]
-    return not sort.of_public.isdisjoint(words)
+    if user in _OF_ROLES and name == "schema":
+        return "usage" in words
+    has = sort.of_public | _OF_ROLES.get(user, frozenset())
+    return not has.isdisjoint(words)
 
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {

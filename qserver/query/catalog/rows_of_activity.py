@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from qserver.engine.advisory_locks import Key, Lock
-from qserver.query.catalog.rows_of_server import NAME
+from qserver.query.catalog.roles import NAME
 from qserver.query.catalog.world import DATABASE, OWNER, World
 from qserver.query.server_facts import Connected, SessionActivity
 

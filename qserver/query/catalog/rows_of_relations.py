@@ -23,6 +23,7 @@ from qserver.sql import view_facts
 from qserver.values.extensions import Extension
 from qserver.values.relations import Definition, Schema, Sequence, View
 from qserver.values.schema import Column, Table
+from qserver.values.shared_comments import SharedComment
 from qserver.values.temporary import TEMPORARY
 from qserver.values.types import BIGINT, BOOLEAN, Kind, SqlType
 
@@ -284,6 +285,8 @@ def rules(world: World, each: Definition) -> Rows:
 
 
 def comments(world: World, each: Definition) -> Rows:
+    if isinstance(each, SharedComment):
+        return
     for about, text in each.comments:
         place = _commented(each, about)
         if place is not None:
@@ -328,6 +331,7 @@ def dependencies(world: World, each: Definition) -> Rows:
                     kind = "i" if column.identity else "a"
                     yield _depends("pg_class", each.oid, "pg_class", table.oid, number, kind)
         case View():
+            yield _depends("pg_type", each.oid + 1, "pg_class", each.oid, 0, "i")
             yield _depends("pg_rewrite", each.oid, "pg_class", each.oid, 0, "i")
             world.steps += EXPRESSION_STEPS
             facts = view_facts(each.text)

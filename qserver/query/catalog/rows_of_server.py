@@ -1,4 +1,4 @@
-"""The rows of what a server has once: its role, its database, its schemas and settings."""
+"""The rows of what a server has once: its database, its schemas and settings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from qserver.query.catalog.roles import NAME
 from qserver.query.catalog.search_path import OWN_SCHEMAS
 from qserver.query.catalog.world import DATABASE, OWNER, World
 from qserver.values.extensions import AVAILABLE, PLPGSQL, Extension
 from qserver.values.interval import MICROSECONDS_PER_SECOND, Interval
 from qserver.values.relations import Definition, Schema
+from qserver.values.shared_comments import SharedComment
 from qserver.values.zones import (
     OFFSET_OF_ABBREVIATION,
     SUMMER_ABBREVIATIONS,
@@ -19,9 +21,6 @@ from qserver.values.zones import (
 )
 
 Rows = Iterator[dict[str, Any]]
-
-NAME: Final = "qserver"
-"""The name of the role."""
 
 PUBLIC_ACCESS: Final = (f"{NAME}=UC/{NAME}", f"=U/{NAME}")
 
@@ -42,21 +41,6 @@ def _schema(oid: int, name: str) -> dict[str, Any]:
     return {**row, "nspacl": PUBLIC_ACCESS} if name == "public" else row
 
 
-def roles(world: World) -> Rows:
-    yield {
-        "oid": OWNER,
-        "rolname": NAME,
-        "rolsuper": True,
-        "rolinherit": True,
-        "rolcreaterole": True,
-        "rolcreatedb": True,
-        "rolcanlogin": True,
-        "rolreplication": True,
-        "rolbypassrls": True,
-        "rolconnlimit": -1,
-    }
-
-
 def databases(world: World) -> Rows:
     yield {
         "oid": DATABASE,
@@ -70,6 +54,16 @@ def databases(world: World) -> Rows:
         "datcollate": "C",
         "datctype": "C",
     }
+
+
+def shared_comments(world: World, each: Definition) -> Rows:
+    if isinstance(each, SharedComment):
+        oid, catalog = SHARED[each.about]
+        yield {"objoid": oid, "classoid": catalog, "description": each.text}
+
+
+SHARED: Final = {"database": (DATABASE, 1262), "role": (OWNER, 1260)}
+"""What a comment can be about that belongs to no schema: its oid, and that of its catalog."""
 
 
 def settings(world: World) -> Rows:

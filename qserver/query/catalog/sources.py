@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from qserver.query.catalog import roles
 from qserver.query.catalog import rows_of_activity as activity
 from qserver.query.catalog import rows_of_relations as relations
 from qserver.query.catalog import rows_of_server as server
@@ -125,7 +126,11 @@ SOURCES: Final[Mapping[str, Source]] = {
         fixed=server.own_schemas,
         everything=World.schemas,
     ),
-    "pg_authid": Source(fixed=server.roles, guess=1),
+    "pg_authid": Source(fixed=roles.roles, guess=13),
+    "pg_auth_members": Source(fixed=roles.memberships, guess=3),
+    "pg_shdescription": Source(
+        server.shared_comments, {"objoid": World.with_shared}, everything=World.shared, guess=2
+    ),
     "pg_database": Source(fixed=server.databases, guess=1),
     "pg_settings": Source(fixed=server.settings, guess=20),
     "pg_prepared_statements": Source(fixed=sessions.prepared_statements, guess=20),

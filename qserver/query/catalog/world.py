@@ -18,6 +18,7 @@ from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.relations import Definition, Schema, View
 from qserver.values.schema import Table
+from qserver.values.shared_comments import ABOUT, SharedComment
 from qserver.values.type_names import type_name_of
 from qserver.values.types import Kind, SqlType
 
@@ -191,6 +192,18 @@ class World:
             return own
         found = self.catalog.find(catalog_key(name, ""))
         return found.oid if isinstance(found, Schema) else 0
+
+    # --- what belongs to no schema ---
+
+    def shared(self) -> Iterator[Definition]:
+        for about in ABOUT:
+            found = self.catalog.find(SharedComment.key_of(about))
+            if found is not None:
+                yield found
+
+    def with_shared(self, oid: int) -> Iterator[Definition]:
+        """Find what is about the database, or the role, with an oid."""
+        return self.shared() if oid in (DATABASE, OWNER) else iter(())
 
     # --- types ---
 

@@ -130,9 +130,10 @@ class Administer(Node):
     """A statement whose words mean something without the grammar of expressions.
 
     action: "create", "alter", "drop", "comment", "reassign", "label".
-    what: "extension", "role", "database", "system", "default privileges", "owned", "security".
+    what: "extension", "role", "database", "system", "default privileges", "owned", "security", or
+    a kind of `absent_kinds`.
     `names` is what it is about, `roles` whom it gives that. `words` is the rest of an ALTER, or the
-    options of a CREATE; texts among them are without their quotes.
+    options of a CREATE; texts among them are without their quotes. Of DROP TRIGGER it is the table.
     """
 
     action: str

@@ -55,6 +55,7 @@ from qserver.values.extensions import Extension
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
+from qserver.values.shared_comments import SharedComment
 from qserver.values.temporary import TEMPORARY
 
 Action = Callable[[DdlPort, Table, ast.AlterAction], DdlSteps]
@@ -69,7 +70,9 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     if node.what == "index" or _is_index(work, key):
         return (yield from _alter_index(work, node))
     definition = work.find(key)
-    if definition is None or isinstance(definition, Enumeration | Extension | Schema):
+    if definition is None or isinstance(
+        definition, Enumeration | Extension | Schema | SharedComment
+    ):
         if node.if_exists:
             return _skipped(work, node)
         raise _missing(node)

@@ -124,7 +124,15 @@ def with_default(
             if isinstance(argument, ast.Literal):
                 found = work.find(work.key(tuple(identifiers(str(work.value(argument))))))
                 sequence = found.key if isinstance(found, Sequence) else None
+    if _is_null(expression):
+        return replace(column, default=None, sequence=None)  # as PostgreSQL: it would say nothing
     return replace(column, default=work.stored(text), sequence=sequence)
+
+
+def _is_null(expression: ast.Expression | None) -> bool:
+    if isinstance(expression, ast.Cast) and not expression.type.arguments:
+        expression = expression.operand
+    return isinstance(expression, ast.Constant) and expression.value is None
 
 
 def _check_values(column: Column, table: str) -> None:

@@ -40,6 +40,7 @@ from qserver.values.relations import (
     kind_of,
 )
 from qserver.values.schema import Table
+from qserver.values.shared_comments import SharedComment
 from qserver.values.temporary import TEMPORARY
 
 
@@ -169,7 +170,7 @@ def _drop_schemas(work: DdlPort, node: ast.Drop) -> DdlSteps:
         inside = [
             each
             for each in work.transaction.catalog.definitions()
-            if not isinstance(each, Schema) and each.schema == schema.name
+            if not isinstance(each, Schema | SharedComment) and each.schema == schema.name
         ]
         loose = [each for each in inside if not isinstance(each, Sequence) or each.owner is None]
         if loose and not node.cascade:

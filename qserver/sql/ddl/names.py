@@ -27,6 +27,7 @@ from qserver.values.extensions import Extension
 from qserver.values.identifiers import PUBLIC, catalog_key, qualified
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
+from qserver.values.shared_comments import SharedComment
 from qserver.values.temporary import TEMPORARY
 
 
@@ -107,7 +108,9 @@ def find_table(work: DdlPort, name: tuple[str, ...]) -> Table:
 
 def find_relation(work: DdlPort, name: tuple[str, ...]) -> Table | View | Sequence:
     definition = work.find(work.key(name))
-    if definition is None or isinstance(definition, Enumeration | Extension | Schema):
+    if definition is None or isinstance(
+        definition, Enumeration | Extension | Schema | SharedComment
+    ):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
     return definition
 

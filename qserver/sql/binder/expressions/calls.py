@@ -48,13 +48,17 @@ from qserver.sql.binder.queries.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.queries.hypothetical import HYPOTHETICAL, bind_hypothetical
 from qserver.sql.binder.queries.windows import bind_window_call
 from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
+from qserver.values.type_names import TYPES_BY_NAME
 from qserver.values.types import (
     DATETIME_KINDS,
     DOUBLE,
     INTEGER,
+    INTEGER_KINDS,
+    REG_KINDS,
     REGTYPE,
     STRING_KINDS,
     TEXT,
+    UNKNOWN,
     Kind,
     SqlType,
 )
@@ -89,7 +93,27 @@ def bind_call(scope: Scope, node: ast.Call) -> Operand:
         return variadic_call(scope.binding, name, operands, node.position)
     if is_table_function(name) and not is_function(name):
         return bind_row_function(scope, node, name, operands)
-    return function(scope.binding, name, operands, node.position)
+    return _plain_call(scope, name, operands, node.position)
+
+
+def _plain_call(scope: Scope, name: str, operands: list[Operand], position: int) -> Operand:
+    target = _cast_by_name(scope, name, operands)
+    if target is not None:
+        return explicit(scope.binding, operands[0], target, position)
+    return function(scope.binding, name, operands, position)
+
+
+def _cast_by_name(scope: Scope, name: str, operands: list[Operand]) -> SqlType | None:
+    """Return the type that regclass('users'), or mood('sad'), casts to."""
+    if is_function(name) or len(operands) != 1:
+        return None
+    given = operands[0].type
+    found = TYPES_BY_NAME.get(name) or scope.binding.catalog.find_type((name,))
+    if found is None or found.kind is Kind.RECORD:
+        return None
+    is_text = given == UNKNOWN or given.kind in STRING_KINDS
+    is_number = found.kind in REG_KINDS and given.kind in (*INTEGER_KINDS, Kind.OID)
+    return found if is_text or is_number or given == found else None
 
 
 def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from qserver.errors import (
     CannotCoerce,
@@ -299,11 +299,8 @@ def _read(
     """Read a quoted literal, NULL or a parameter as a value of the type."""
     if operand.name is None:
         return Constant(None, target)
-    if target.kind is Kind.RECORD or (target.element or target).kind is Kind.RECORD:
-        raise FeatureNotSupported(
-            "input of anonymous composite types is not implemented",
-            position=operand.position + 1,
-        )
+    if target.kind is Kind.RECORD:
+        raise FeatureNotSupported(_NO_RECORDS, position=operand.position + 1)
     if names_objects(target):
         return _object_names(binding, _read(binding, operand, TEXT), target)
     count = operand.count
@@ -317,7 +314,7 @@ def _read(
             return Apply(_moment(function, operand.text), (), target, nullable=False)
         written = target.bare if assigning else target
         try:
-            constant = Constant(_reader(written)(operand.text), written)
+            constant = Constant(_reader(written)(operand.text), written, quoted=True)
         except QserverError as error:
             raise located(error, operand.position) from None
         if written == target:
@@ -354,8 +351,20 @@ def _moment(reader: MomentReader, word: str) -> Function:
     )
 
 
+def _no_rows(text: str) -> tuple[()]:
+    """Read an array of rows, of which only the one without any can be read."""
+    if text.strip() != "{}":
+        raise FeatureNotSupported(_NO_RECORDS)
+    return ()
+
+
+_NO_RECORDS: Final = "input of anonymous composite types is not implemented"
+
+
 @lru_cache(maxsize=1024)
 def _reader(target: SqlType) -> CastFunction:
+    if target.element is not None and target.element.kind is Kind.RECORD:
+        return _no_rows
     read = cast_function(TEXT, target)
     return MomentReader(read, target) if is_moment_type(target) else read
 
