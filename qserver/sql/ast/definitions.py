@@ -167,9 +167,10 @@ class AlterAction(Node):
     "add identity" (in `constraint`), "alter identity" (`text`: "always", "by default" or empty;
     `options` of the sequence), "drop identity", "drop expression"; "set options" and "reset
     options", in `words`; "set place" (`name`); "switch" (`text`: "enable trigger" and the like);
-    "nothing", which has no effect; "options" of a sequence; "add value" and "rename value" of an
-    enum, with labels in `expression` and `new_label`, and `neighbour` for "before" or
-    "after" `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`.
+    "cluster on" and "replica index" (`name`); "nothing", which has no effect; "options" of a
+    sequence; "add value" and "rename value" of an enum, with labels in `expression` and
+    `new_label`, and `neighbour` for "before" or "after" `new_label`. ADD COLUMN IF NOT EXISTS sets
+    `if_exists`.
     """
 
     kind: str

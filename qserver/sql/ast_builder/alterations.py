@@ -62,6 +62,18 @@ class Alterations:
         """Build an action that tunes PostgreSQL's storage and has no counterpart here."""
         return AlterAction("nothing", position=children[0].start)
 
+    def cluster_on(self, children: Children) -> AlterAction:
+        return AlterAction("cluster on", children[-1].value, position=children[0].start)
+
+    def replica_index(self, children: Children) -> AlterAction:
+        return AlterAction("replica index", children[-1].value, position=children[0].start)
+
+    def replica_identity(self, children: Children) -> AlterAction:
+        word = children[-1]
+        if word.value not in ("default", "full", "nothing"):
+            raise SqlSyntaxError(f'syntax error at or near "{word.value}"', position=word.start + 1)
+        return AlterAction("nothing", position=children[0].start)
+
     def set_options(self, children: Children) -> AlterAction:
         word, *options = children
         return AlterAction("set options", words=tuple(options), position=word.start)

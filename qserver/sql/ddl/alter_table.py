@@ -46,7 +46,7 @@ from qserver.sql.ddl.names import (
 )
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.sequences import alter_sequence
-from qserver.sql.ddl.switches import set_place, switch
+from qserver.sql.ddl.switches import cluster_on, replica_index, set_place, switch
 from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_using
 from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view_options
 from qserver.sql.ddl.words import check_table_options
@@ -162,6 +162,8 @@ _ACTIONS: Final[Mapping[str, Action]] = {
     "set not null": set_not_null,
     "drop not null": drop_not_null,
     "type": change_type,
+    "cluster on": cluster_on,
+    "replica index": replica_index,
     "add constraint": _add_constraint,
     "drop constraint": drop_constraint,
     "rename constraint": rename_constraint,
