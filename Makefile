@@ -62,6 +62,7 @@ BIN := $(VENV)/bin
 # Tests start hundreds of processes; without bytecode each would compile the whole program.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALLED := $(VENV)/.installed
+SERVES := $(VENV)/.serves
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 CODE := qserver simulations tests docs
 
@@ -77,7 +78,7 @@ help: ## list the targets
 
 install: $(INSTALLED) ## make .venv and install qserver and its tools, at the pinned versions
 
-serve: install ## run the server (ARGS="--port 8080")
+serve: $(SERVES) ## run the server (ARGS="--port 8080"), installing no more than it needs
 	@$(BIN)/qserver serve $(ARGS)
 
 test: install ## everything that must hold before a commit: lint, types, tests
@@ -196,14 +197,24 @@ clean: ## remove .venv and everything that tools have left behind
 
 # Built again only when one of the two files changes. The build runs without isolation, so that
 # setuptools too is the pinned one. Bytecode is made of what is imported, when it is: of all that is
-# installed it takes pip nearly half of its time.
+# installed it takes pip nearly half of its time. What tests need is most of the rest: a server needs
+# a fifth of it.
 $(INSTALLED): pyproject.toml constraints.txt
-	@set -e; $(BIN)/python -c '' 2>/dev/null || \
-		{ $(find_python); echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }
-	@echo "installing into $(VENV)"
-	@$(PIP) install --no-compile --constraint constraints.txt pip setuptools
-	@$(PIP) install --no-compile --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@$(call installed,.[dev])
+	@touch $@ $(SERVES)
+
+$(SERVES): pyproject.toml constraints.txt
+	@$(call installed,.)
 	@touch $@
+
+# Shell code that makes $(VENV) if it is not there, and installs into it.
+define installed
+set -e; $(BIN)/python -c '' 2>/dev/null || \
+	{ $(find_python); echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }; \
+	echo "installing into $(VENV)"; \
+	$(PIP) install --no-compile --constraint constraints.txt pip setuptools; \
+	$(PIP) install --no-compile --constraint constraints.txt --no-build-isolation --editable '$(1)'
+endef
 
 # Shell code that sets $python, or ends the recipe with what to do. A name on the path proves
 # nothing (version managers leave empty shims there), so each candidate is asked for its version.
