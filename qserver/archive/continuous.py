@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -53,6 +53,8 @@ STATE_SEGMENTS: Final = 64
 """One segment of so many says where all databases end, for the next start."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.5, 30.0
 """Between attempts to save an object; each pause is twice as long as the one before."""
+LISTED_SECONDS: Final = 3600.0
+"""How often the target is listed, to find what is outdated: a bucket asks money for that."""
 STOP_PAUSE_SECONDS: Final = 0.1
 """Between looks when all is to end, and files are still being copied anew."""
 COPY_PAUSE_SECONDS, COPY_PAUSE_SECONDS_MAX = 5.0, 300.0
@@ -119,6 +121,7 @@ class Continuous:
         self._copies: list[FamilyCopy] = []
         """New copies of families that were lost."""
         self._may_copy_again: dict[str, float] = {}
+        self._listed_at = -inf
         self._news = trio.Event()
         """Wakes the task that copies."""
         self._ends = trio.Event()
@@ -248,7 +251,7 @@ class Continuous:
         self._stream = Stream(
             manifest.generation, manifest.begins, watch, ready.digest, until=manifest.begins
         )
-        self._ready = None
+        self._ready, self._listed_at = None, -inf
         self._until = max(self._until, manifest.begins)
         self._news.set()
 
@@ -284,7 +287,8 @@ class Continuous:
                 pauses.append(left)
             elif all(copy.root != root for copy in self._copies):
                 await self._copy_again(stream, root)
-        if not await self._remove_outdated(stream):
+        is_listed = trio.current_time() >= self._listed_at + LISTED_SECONDS
+        if is_listed and not await self._remove_outdated(stream):
             self._report(f"{stream.generation} is not in the target any more: a new one begins")
             await self._begin_generation()
             return COPY_PAUSE_SECONDS
@@ -320,6 +324,7 @@ class Continuous:
 
     async def _remove_outdated(self, stream: Stream) -> bool:
         """Remove what nobody needs; False if the generation that gets segments is not there."""
+        self._listed_at = trio.current_time()
         keys = await _in_thread(self._objects.keys)
         if MARK not in {key.name for key in keys}:
             raise TargetAway(

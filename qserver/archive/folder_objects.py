@@ -73,6 +73,8 @@ class FolderObjects:
             folders = {above for path in paths for above in path.relative_to(self._folder).parents}
             for folder in sorted(folders, key=lambda each: -len(each.parts))[:-1]:
                 with suppress(OSError):  # it has others
+                    for left in (self._folder / folder).glob(f"*{UNFINISHED}"):
+                        left.unlink()  # by a process that was killed
                     (self._folder / folder).rmdir()
 
     @contextmanager

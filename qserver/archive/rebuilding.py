@@ -112,8 +112,8 @@ class Rebuilding:
         generation: Generation = self._reader.generation
         if self._goal.moment == inf or self._goal.versions:
             return generation.last
-        number, until = 0, generation.begins
-        while number < generation.last and until < self._goal.moment + LATE_SECONDS:
+        number, last, until = 0, generation.last, generation.begins
+        while number < last and until < self._goal.moment + LATE_SECONDS:
             number += 1
             until = max(each.until for each in generation.segments[number])
         return number

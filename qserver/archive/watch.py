@@ -65,6 +65,8 @@ class Watch:
         """The first databases of families that are not looked at."""
         self._logs: dict[str, LiveLog] = {}
         self._looks: dict[str, Look] = {}
+        self._empty: dict[str, Look | None] = {}
+        """Files that nothing was in yet, and how they looked."""
         self._proven: set[str] = set()
         """Databases whose end was compared with their file."""
 
@@ -153,6 +155,9 @@ class Watch:
         for name in names:
             if name in self.parents:
                 continue
+            look = self._log(name).look()
+            if look is not None and look == self._empty.get(name):
+                continue
             try:
                 base = self._log(name).base()
             except QserverError as error:
@@ -164,6 +169,8 @@ class Watch:
                 self.parents[name] = base.parent
             elif self._log(name).read(0, 1).last:  # a branch has a checkpoint before its records
                 self.parents[name] = None
+            else:
+                self._empty[name] = look
 
     def _look_at(self, name: str, most: int, found: Found) -> int:
         """Add what is new in one file; return how many bytes of records that is."""

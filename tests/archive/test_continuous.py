@@ -259,6 +259,7 @@ async def test_a_target_that_somebody_has_emptied_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qserver.archive.continuous.COPY_PAUSE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("qserver.archive.continuous.LISTED_SECONDS", 0.0)
     data, objects = tmp_path / "data", MemoryObjects()
     one = Database(data, "one")
     await one.commit(1)
@@ -281,7 +282,26 @@ async def test_a_target_that_somebody_has_emptied_is_noticed(
     assert (await running.rebuilt(tmp_path / "new")).ends == {"one": 2}
 
 
-async def test_a_disk_that_is_not_mounted_is_not_written(tmp_path: Path) -> None:
+def test_what_a_kill_has_left_goes_with_its_generation(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path)
+    objects.save(MARK, b"mark")
+    objects.save("g/segments/1", b"text")
+    left = tmp_path / "g" / "segments" / "2.unfinished"
+    left.write_bytes(b"te")
+    assert [key.name for key in objects.keys()] == ["g/segments/1", MARK]  # noqa: SIM118
+    objects.remove(["g/segments/1"])
+    assert [path.name for path in tmp_path.iterdir()] == [MARK]
+
+
+def test_a_folder_that_takes_nothing_is_away(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path)
+    objects.save(MARK, b"mark")
+    (tmp_path / "g").write_bytes(b"in the way")
+    with pytest.raises(TargetAway, match="cannot be used"):
+        objects.save("g/segments/1", b"text")
+
+
+def test_a_disk_that_is_not_mounted_is_not_written(tmp_path: Path) -> None:
     target = tmp_path / "target"
     objects = FolderObjects(target)
     objects.save(MARK, b"mark")

@@ -18,7 +18,7 @@ from qserver.durability.branch_log import begin_branch
 from qserver.durability.data_file import make_if_absent
 from qserver.durability.files import beside
 from qserver.durability.kept import KeptCheckpoint, empty
-from qserver.durability.live_log import LiveLog
+from qserver.durability.live_log import LiveLog, Pages
 from qserver.durability.pinning import pin_in_log
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
@@ -85,6 +85,38 @@ def test_a_record_of_any_length_is_read_as_it_was_written(sizes: list[int], move
         found = LiveLog(path).read(0, 1 << 30)
         connection.close()
     assert found.records == rows and found.last == len(rows) and found.is_all
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_what_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Pages move into the file, and others take their places, between two pages that are read."""
+    path = tmp_path / "log.qserver"
+    make_if_absent(path)
+    server = sqlite3.connect(path, isolation_level=None)
+    server.execute("PRAGMA wal_autocheckpoint = 0")
+    rows = [(version, record(version, 200)) for version in range(1, 1001)]
+    server.executemany("INSERT INTO records VALUES (?, ?)", rows[:500])
+    server.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+    server.execute("INSERT INTO pages VALUES (1, x'00')")
+    calls = 0
+    page = Pages.page
+
+    def interrupted(self: Pages, number: int) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            server.execute("DELETE FROM records WHERE version <= 450")
+            server.executemany("INSERT INTO records VALUES (?, ?)", rows[500:])
+            server.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return page(self, number)
+
+    monkeypatch.setattr(Pages, "page", interrupted)
+    found = LiveLog(path).read(449, 1 << 30)
+    server.close()
+    assert found.records in (rows[449:500], rows[450:]) and found.last in (500, 1000)
+    assert found.last == found.records[-1][0], "all of it is of one moment"
 
 
 async def filled(path: Path, versions: int) -> None:

@@ -50,8 +50,8 @@ TRIED_SECONDS, TRIED_SECONDS_MAX = 1.0, 60.0
 """Between attempts to begin; each pause is twice as long as the one before."""
 STOP_SECONDS: Final = 10.0
 """After a signal what was written is saved, if that takes no longer."""
-TOLD_SECONDS: Final = 60.0
-"""How often a continuous backup says how far it is."""
+TOLD_SECONDS, LOGGED_SECONDS = 60.0, 3600.0
+"""How often a continuous backup says how far it is: on a terminal, and in a log."""
 
 
 def run_backup(options: argparse.Namespace) -> int:
@@ -71,6 +71,11 @@ def run_backup(options: argparse.Namespace) -> int:
 
 
 def run_continuous(options: argparse.Namespace) -> int:
+    if options.log:
+        raise InvalidRequest(
+            "a replicated log is on several machines already, and has no continuous backup",
+            hint="Leave out --continuous: qserver backup --log makes a folder of it.",
+        )
     folder = _data_folder(options)
     if CONTROL not in DataFolder(folder).names():
         raise InvalidRequest(
@@ -124,7 +129,7 @@ async def _stop_by_signal(continuous: Continuous, scope: trio.CancelScope) -> No
 
 async def _tell(continuous: Continuous) -> None:
     while True:
-        await trio.sleep(TOLD_SECONDS)
+        await trio.sleep(TOLD_SECONDS if sys.stdout.isatty() else LOGGED_SECONDS)
         _say(_far(continuous))
 
 

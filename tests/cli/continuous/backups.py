@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,6 +79,28 @@ def backing_up(backup: Backup, *flags: str) -> Iterator[Backup]:
         yield backup
     finally:
         backup.kill()
+
+
+class Server:
+    """A real server that can be killed."""
+
+    def __init__(self, data: Path, said: Path) -> None:
+        clean = {name: value for name, value in os.environ.items() if "QSERVER_" not in name}
+        command = ["serve", "--port", "0", "--data", str(data)]
+        output = os.open(said, os.O_WRONLY | os.O_CREAT, 0o600)
+        self._process = Forked(command, ROOT, {**clean, "QSERVER_API_KEY": KEY}, output)
+        os.close(output)
+        eventually(lambda: _address_in(said), "it does not begin")
+        self.url = _address_in(said) or ""
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _address_in(said: Path) -> str | None:
+    found = re.search(r"http://[\d.:]+\d", said.read_text(encoding="utf-8"))
+    return None if found is None else found.group()
 
 
 def client_at(url: str) -> Client:

@@ -13,6 +13,7 @@ import pytest
 from qserver.cli import main
 from tests.cli.continuous.backups import (
     Backup,
+    Server,
     backing_up,
     client_at,
     contents_at,
@@ -239,6 +240,9 @@ def test_what_is_no_place_for_a_continuous_backup_is_refused(
         capsys, "backup", "--continuous", str(empty), "--data", data
     )
     assert "has no continuous backup" in refused(capsys, "backup", "--list", str(empty))
+    assert "qserver backup --log makes a folder" in refused(
+        capsys, "backup", "--continuous", str(tmp_path / "t"), "--log", "nats://h", "--data", data
+    )
     assert "Name it with --database" in refused(
         capsys, "restore", str(target[0]), "--data", str(tmp_path / "t"), "--version", "3"
     )
@@ -262,7 +266,6 @@ def test_a_server_that_is_told_to_backs_itself_up_to_its_end(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_a_backup_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path) -> None:
-    """The server, too, is killed: with it go its memory and what it was about to write."""
     random = Random(11)
     data, target = tmp_path / "data", str(tmp_path / "target")
     backup = Backup(data, target, tmp_path / "said")
@@ -303,4 +306,39 @@ def test_a_backup_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path) -> 
             else:  # before the first copy of the files was complete
                 assert not restored and not folder.exists()
         assert restored
+    assert main(["check", target]) == 0
+
+
+@pytest.mark.long
+def test_what_a_server_acknowledged_before_it_was_killed_is_restored(tmp_path: Path) -> None:
+    """Its files are as the kill has left them, and the next server cuts and goes on with them."""
+    random = Random(5)
+    data, target = tmp_path / "data", str(tmp_path / "target")
+    backup = Backup(data, target, tmp_path / "said")
+    acknowledged: list[int] = []
+    for turn in range(4):
+        server = Server(data, tmp_path / f"server-{turn}")
+        try:
+            with client_at(server.url) as client:
+                if turn == 0:
+                    client.query("CREATE TABLE t (id bigint PRIMARY KEY, n bigint)")
+                    backup.start(*QUICK)
+                if turn == 2:
+                    client.create_database("branch", "main")
+                for _ in range(random.randrange(20, 200)):
+                    number = len(acknowledged)
+                    client.query("INSERT INTO t VALUES ($1, 0)", [number])
+                    acknowledged.append(number)
+                if turn == 1:
+                    backup.kill()
+                    backup.start(*QUICK)
+        finally:
+            server.kill()
+    before = backup.until
+    backup.wait_until(before + 0.5)
+    assert backup.stop() == 0
+    restored = contents_of(restore(target, tmp_path / "new"))
+    assert restored == contents_of(data)
+    assert [number for number, _ in restored["main"]] == acknowledged
+    assert 0 < len(restored["branch"]) < len(acknowledged)
     assert main(["check", target]) == 0

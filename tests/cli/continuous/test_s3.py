@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 
 import httpx
 import pytest
@@ -112,6 +114,28 @@ def test_a_bucket_that_is_not_there_and_a_place_that_is_none_are_told(
         S3Objects("s3:///x", environment)
     with pytest.raises(TargetAway):
         S3Objects("s3://bucket/x", environment, "http://127.0.0.1:9").keys()
+
+
+class Failing(BaseHTTPRequestHandler):
+    """Every answer is an internal error."""
+
+    def do_PUT(self) -> None:
+        self.send_error(500)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody wants to know."""
+
+
+@pytest.mark.long
+def test_a_service_that_fails_is_tried_again_later(environment: dict[str, str]) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        objects = S3Objects("s3://bucket/x", environment, f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(TargetAway, match="500"):
+            objects.save("a", b"text")
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.long
