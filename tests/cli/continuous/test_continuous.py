@@ -137,6 +137,24 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
+def test_a_long_log_is_saved_as_checkpoints_while_it_is_restored(
+    target: tuple[Path, list[str], str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So it is not replayed again in memory, by the check and by the server."""
+    monkeypatch.setattr("qserver.archive.rebuilding.CHECKPOINT_LOG_BYTES", 1)
+    monkeypatch.setattr("qserver.archive.rebuilding.APPLIED_AT_ONCE_BYTES", 1)
+    place, moments, _ = target
+    folder = restore(str(place), tmp_path / "new", "--at", moments[5])
+    assert contents_of(folder)["main"] == [(number, 0) for number in range(6)]
+    capsys.readouterr()
+    assert main(["check", "--data", str(folder)]) == 0
+    found = capsys.readouterr().out
+    assert "history with" in found and "warning" not in found
+
+
 def test_a_moment_that_is_not_kept_is_refused_with_those_that_are(
     target: tuple[Path, list[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
