@@ -33,7 +33,7 @@ from errno import ENOENT
 from pathlib import Path
 from struct import error as StructError
 from struct import unpack_from
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -43,7 +43,7 @@ from qserver.durability.files import beside
 from qserver.durability.kept import KeptCheckpoint, decode_outline
 from qserver.durability.port import StoredRecord
 from qserver.durability.write_ahead_log import BIG, FRAME, HEAD, LITTLE, sums_of
-from qserver.errors import DataInUse, DataUnknown, LogFailed
+from qserver.errors import DataInUse, DataUnknown, LogFailed, QserverError
 
 ATTEMPTS: Final = 30
 PAUSE_SECONDS: Final = 0.005
@@ -159,16 +159,22 @@ class LiveLog:
             if log is not None:
                 self._frames.read_on(log)
             pages = Pages(file, log, self._frames)
-            _check_format(self.path, pages)
-            found = work(Tables(pages))
+            found, damage = None, None
+            try:
+                _check_format(self.path, pages)
+                found = work(Tables(pages))
+            except QserverError as error:  # half of one version and half of another look so, too
+                damage = error
             if log is None or not head:
                 is_whole = self.look() == state
             else:
                 is_whole = _head(log) == head
                 is_whole = is_whole and not self._frames.read_on(log) & pages.read_in_file
             if not is_whole:
-                raise Torn
-            return found
+                raise Torn from damage
+            if damage is not None:
+                raise damage
+            return cast(T, found)
 
     def __repr__(self) -> str:
         return f"{self.path}, read from outside"

@@ -119,6 +119,32 @@ def test_what_changes_while_it_is_read_is_read_again(
     assert found.last == found.records[-1][0], "all of it is of one moment"
 
 
+async def test_what_looks_damaged_because_it_changes_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.qserver"
+    await filled(path, 20)
+    server = sqlite3.connect(path, isolation_level=None)
+    changes = 1
+
+    def half(*_: object) -> None:
+        nonlocal changes
+        if changes < 0:
+            return
+        changes -= 1
+        if changes >= 0:
+            server.execute("INSERT INTO pages VALUES (?, x'00')", [changes + 1])
+            server.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        raise DataCorrupted("it is half of one version")
+
+    monkeypatch.setattr("qserver.durability.live_log._check_format", half)
+    with pytest.raises(DataCorrupted):
+        LiveLog(path).read(0, 1)
+    assert changes == -1, "nothing changed the second time"
+    assert LiveLog(path).read(0, 1 << 20).last == 20
+    server.close()
+
+
 async def filled(path: Path, versions: int) -> None:
     async with await open_log(path) as log:
         await log.append([(version, record(version, 9)) for version in range(1, versions + 1)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from qserver.web.description.catalogue import ROUTES
@@ -20,8 +22,7 @@ def at(server: Server, host: str) -> Client:
 
 
 def path_of(route: Route) -> str:
-    path = route.path.replace("{database}", "main").replace("{key_id}", "key_x")
-    return path.replace("{organization}", "acme")
+    return re.sub(r"\{(\w+)\}", r"a_\1", route.path)
 
 
 @pytest.mark.parametrize("host", [DATA, ALIAS, f"{DATA}:443", DATA.upper()])
