@@ -144,6 +144,7 @@ from qserver.errors.wire import IdleInTransaction as IdleInTransaction
 from qserver.errors.wire import InvalidAuthorization as InvalidAuthorization
 from qserver.errors.wire import InvalidBinaryRepresentation as InvalidBinaryRepresentation
 from qserver.errors.wire import InvalidCursorName as InvalidCursorName
+from qserver.errors.wire import InvalidCursorState as InvalidCursorState
 from qserver.errors.wire import InvalidPassword as InvalidPassword
 from qserver.errors.wire import InvalidStatementName as InvalidStatementName
 from qserver.errors.wire import SessionEnded as SessionEnded

@@ -51,6 +51,12 @@ class InvalidCursorName(QserverError):
     code = "34000"
 
 
+class InvalidCursorState(QserverError):
+    """The caller's fault: the cursor stands on no row that could be changed. Do not retry."""
+
+    code = "24000"
+
+
 class UnknownDatabase(QserverError):
     """The caller's fault: there is no database of this name. Retrying cannot help."""
 

@@ -114,11 +114,12 @@ _NEIGHBOURS = """
     partition       PARTITION       before by
     unbounded       UNBOUNDED       before preceding following
     current         CURRENT         before row
+    current         CURRENT         after where before of
     exclude         EXCLUDE         before current group ties no_others
     others          OTHERS          after no
     no              NO              before others data action minvalue maxvalue cycle inherit key
     share           SHARE           after for key
-    of              OF              after for_update for_share key_update key_share
+    of              OF              after for_update for_share key_update key_share where_current
     nowait          NOWAIT          after for_update for_share key_update key_share of_name
     skip            SKIP            before locked
     locked          LOCKED          after skip

@@ -23,13 +23,12 @@ from qserver.pgwire.tags import kind_of
 from qserver.pgwire.texts import TEXT_LENGTH_MAX, Text
 from qserver.pgwire.waits import Waits
 from qserver.query.analysis import analysing
-from qserver.query.cursors import portal_named
 from qserver.query.named_statement import NamedStatement
 from qserver.query.named_statements import check_new, statement_named, tag_of_plan
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
 from qserver.query.results import Statement
-from qserver.query.session import Session
+from qserver.query.session import Session, portal_named
 from qserver.sql import ast, parse
 
 

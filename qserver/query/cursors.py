@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from qserver.errors import (
     DuplicateCursor,
     FeatureNotSupported,
-    InvalidCursorName,
     NoActiveTransaction,
     ProgramLimitExceeded,
 )
 from qserver.limits import PORTALS_MAX
 from qserver.query.cursor import Cursor, Heading, StatementSteps
 from qserver.query.portals import Portal
-from qserver.query.session import Session
-from qserver.query.statement_port import Opening, StatementPort
-from qserver.sql import ast, runs_on_snapshot
+from qserver.query.session import Session, portal_named
+from qserver.query.statement_port import Controls, Opening, StatementPort
+from qserver.sql import ast, runs_on_snapshot, with_row_key
 
 
 def outside_of_block() -> NoActiveTransaction:
@@ -36,13 +37,6 @@ def check_new(session: Session, name: str) -> None:
         )
 
 
-def portal_named(session: Session | None, name: str) -> Portal:
-    found = None if session is None else session.portals.get(name)
-    if found is None:
-        raise InvalidCursorName(f'cursor "{name}" does not exist')
-    return found
-
-
 def declare(run: StatementPort, asked: Opening) -> Cursor:
     node = asked.node
     if run.controls is None:
@@ -55,7 +49,17 @@ def declare(run: StatementPort, asked: Opening) -> Cursor:
         what = "CURSOR WITH HOLD" if node.hold else "SCROLL CURSOR"
         raise FeatureNotSupported(f"DECLARE {what} ... FOR UPDATE is not supported")
     check_new(run.own_session(), node.name)
-    return Cursor(run.controls(asked), run.context)
+    return Cursor(_declare(run, run.controls, asked), run.context)
+
+
+def _declare(run: StatementPort, controls: Controls, asked: Opening) -> StatementSteps:
+    keyed = with_row_key(asked.node.query, run.names)
+    if keyed is not None:
+        query, table = keyed
+        about = query, asked.parsed.literals, asked.declared, asked.given
+        plan = yield from run.plan_inside(*about)
+        asked = msgspec.structs.replace(asked, plan=plan, table=table)
+    return (yield from controls(asked))
 
 
 def fetch(run: StatementPort, node: ast.Fetch, literals: Sequence[Any]) -> Cursor:
@@ -70,7 +74,7 @@ def _fetch(run: StatementPort, cursor: Cursor, portal: Portal, node: ast.Fetch) 
     rows = yield from portal.fetch(run.request, node.direction, node.count)
     cursor.tag = f"{'MOVE' if node.moves else 'FETCH'} {len(rows)}"
     if rows and not node.moves:
-        yield rows
+        yield portal.shown(rows)
     return 0
 
 

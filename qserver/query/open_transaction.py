@@ -41,7 +41,7 @@ from qserver.query.affected import diff_of
 from qserver.query.body import run_statements, start_slowly
 from qserver.query.cursor import Cursor, StatementSteps
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.planning import Planner, Unplanned
+from qserver.query.planning import Planner, Prepared, Unplanned
 from qserver.query.portals import Portal
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
@@ -277,7 +277,10 @@ class OpenTransaction:
         if asked.declared is not None:
             parameterized = planner.parameterize(node.text, None).with_declared(asked.declared)
         statement = Statement(node.text, asked.given, parameterized)
-        stream = yield from self._stream(planner, own, statement, options)
+        made = None
+        if asked.plan is not None:
+            made = Prepared(asked.parsed, asked.plan)
+        stream = yield from self._stream(planner, own, statement, options, made)
         self.session.portals[node.name] = Portal(
             node.name,
             node.source,
@@ -287,6 +290,7 @@ class OpenTransaction:
             hold=node.hold,
             scroll=bool(node.scroll),
             is_binary=node.binary,
+            table=asked.table,
         )
         return 0
 
@@ -336,13 +340,22 @@ class OpenTransaction:
         return in_session(self.session, self._stream(planner, request, statement, options))
 
     def _stream(
-        self, planner: Planner, request: Request, statement: Statement, options: RunOptions
+        self,
+        planner: Planner,
+        request: Request,
+        statement: Statement,
+        options: RunOptions,
+        made: Prepared | None = None,
     ) -> Generator[Step, Any, RowStream]:
+        """`made`: the plan by which it reads, in place of that of its text."""
         self._check_ready([statement])
         step = self._step()
         run = StatementRun(planner, step, request, partial(self._control, True, None))
         try:
-            plan = yield from self._reading_plan(run, statement)
+            if made is None:
+                plan = yield from self._reading_plan(run, statement)
+            else:
+                plan = made.plan
         except _NO_FAULT_OF_A_STEP:
             raise
         except BaseException:
@@ -360,7 +373,7 @@ class OpenTransaction:
             step.begin_again()
             step.mark()
             again = StatementRun(planner, step, request)
-            return again.start(PreparedStatement(sql, given, statement.parameterized, plan))
+            return again.start(PreparedStatement(sql, given, statement.parameterized, plan), made)
 
         try:
             return StepStream(self, step, new_cursor, request)

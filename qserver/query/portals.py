@@ -19,10 +19,11 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from qserver.engine.work import Step
-from qserver.errors import NotInPrerequisiteState
+from qserver.errors import InvalidCursorState, NotInPrerequisiteState
 from qserver.functions.context import row_bytes
 from qserver.query.memory_pool import MemoryPool
 from qserver.sql import Rows
+from qserver.values.schema import Table
 from qserver.values.sizes import size_of_rows
 from qserver.values.types import SqlType
 
@@ -67,6 +68,7 @@ class Portal:
         "scroll",
         "sql",
         "stream",
+        "table",
         "types",
     )
 
@@ -81,11 +83,16 @@ class Portal:
         hold: bool = False,
         scroll: bool = False,
         is_binary: bool = False,
+        table: Table | None = None,
     ) -> None:
+        """`table`: the one that can be changed WHERE CURRENT OF the portal; its key stands behind
+        the columns of each row."""
         self.name = name
         self.sql = sql
         self.stream = stream
-        self.columns, self.types = stream.columns, stream.types
+        self.table = table
+        shown = len(stream.columns) - (0 if table is None else len(table.primary_key))
+        self.columns, self.types = stream.columns[:shown], stream.types[:shown]
         self._created = created
         self.hold = hold
         self.is_held = False
@@ -197,6 +204,33 @@ class Portal:
         at = self.position - 1 - self._first
         return self._rows[at : at + 1] if at >= 0 else []
 
+    def shown(self, rows: Rows) -> Rows:
+        """Return the rows that FETCH has given, without the key behind their columns."""
+        if self.table is None:
+            return rows
+        width = len(self.columns)
+        return [row[:width] for row in rows]
+
+    def current_key(self, table: Table) -> tuple[Any, ...]:
+        """Return the key of the row of a table on which it stands, for WHERE CURRENT OF."""
+        if self.is_held:
+            raise InvalidCursorState(
+                f'cursor "{self.name}" is held from a previous transaction',
+                hint="Declare it in the transaction that changes the table.",
+            )
+        if self.table is None or self.table.id != table.id:
+            raise InvalidCursorState(
+                f'cursor "{self.name}" is not a simply updatable scan of table "{table.name}"',
+                hint="Declare it over the rows of this table alone, without joins, groups, DISTINCT"
+                " and set operations.",
+            )
+        here = self._here()
+        if not here:
+            raise InvalidCursorState(
+                f'cursor "{self.name}" is not positioned on a row', hint="FETCH a row first."
+            )
+        return tuple(here[0][len(self.columns) :])
+
     def _check_scroll(self) -> None:
         if not self.scroll:
             raise NotInPrerequisiteState(
@@ -241,7 +275,7 @@ class Portal:
         return last is not None and self._count >= last
 
     def _size_of(self, rows: Rows) -> int:
-        columns = len(self.columns)
+        columns = len(self.stream.columns)
         return size_of_rows(rows, row_bytes(columns), range(columns)) if rows else 0
 
     def _give_back(self, size: int) -> None:

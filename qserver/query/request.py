@@ -37,7 +37,7 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.results import Once
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
 from qserver.query.server_facts import ConnectedSession, ServerFacts, SessionActivity
-from qserver.query.session import NeedsSession, Session
+from qserver.query.session import NeedsSession, Session, portal_named
 from qserver.query.session_locks import SessionLocks
 from qserver.query.settings.values import DEFAULTS, Scope
 from qserver.query.sql_port import WritableDatabase
@@ -48,6 +48,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.identifiers import PUBLIC, catalog_key
 from qserver.values.notices import NOTICES_MAX, Notice
+from qserver.values.schema import Table
 
 if TYPE_CHECKING:
     from random import Random
@@ -284,6 +285,10 @@ class RequestContext(Context):
         self._request = request
         self._transaction = transaction
         self.pages = request.environment.pages
+
+    def key_of_cursor(self, name: str, table: Table) -> tuple[Any, ...]:
+        """Return the key of the row on which a cursor of the session stands."""
+        return portal_named(self._request.session, name).current_key(table)
 
     def asked_by(self) -> tuple[Allowed, str | None]:
         """Return whose request it is, and its id, if it has one."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from qserver.engine.work import Step, WorkSteps
-from qserver.errors import FeatureNotSupported
+from qserver.errors import FeatureNotSupported, InvalidCursorName
 from qserver.query.deferred_keys import DeferredKeys, Modes
 from qserver.query.listening import NOTHING, Listening
 from qserver.query.memory_pool import MemoryPool
@@ -368,3 +368,10 @@ def run_in_session(
     if session.temporary is not None:
         yield from session.temporary.take_out(transaction, base)
     return done
+
+
+def portal_named(session: Session | None, name: str) -> Portal:
+    found = None if session is None else session.portals.get(name)
+    if found is None:
+        raise InvalidCursorName(f'cursor "{name}" does not exist')
+    return found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from qserver.query.cursors import portal_named
 from qserver.query.explaining import columns_of_explain
 from qserver.query.named_statements import statement_named
 from qserver.query.plan_cache import CachedPlan
-from qserver.query.session import Session
+from qserver.query.session import Session, portal_named
 from qserver.query.session_statements import columns_of_show
 from qserver.sql import ast
 from qserver.values.types import TEXT, SqlType

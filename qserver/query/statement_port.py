@@ -14,18 +14,28 @@ from qserver.query.planning import Planner
 from qserver.query.request import Request, RequestContext
 from qserver.query.session import Session
 from qserver.query.settings.values import Scope
-from qserver.sql import Given, ast
+from qserver.sql import Given, Parsed, ast
 from qserver.storage.transaction import Transaction
+from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 
 class Opening(msgspec.Struct, frozen=True):
     """A cursor that is to be opened, with its parameters."""
 
-    node: ast.Declare
+    parsed: Parsed
     given: Given
     declared: Mapping[int | str, SqlType] | None
     """The types of parameters that the client declares."""
+    plan: CachedPlan | None = None
+    table: Table | None = None
+    """Of a cursor by which a table can be changed: its plan, and the table. The key of the table
+    stands behind the columns of each row."""
+
+    @property
+    def node(self) -> ast.Declare:
+        assert isinstance(self.parsed.statement, ast.Declare)
+        return self.parsed.statement
 
 
 Controls: TypeAlias = Callable[[ast.TransactionControl | Opening], StatementSteps]
@@ -56,5 +66,9 @@ class StatementPort(Protocol):
     def making_way(self, changes: bool, steps: StatementSteps) -> StatementSteps: ...
     def run_plan(self, plan: CachedPlan, slots: Any) -> StatementSteps: ...
     def plan_inside(
-        self, statement: ast.Statement, literals: Sequence[Any]
+        self,
+        statement: ast.Statement,
+        literals: Sequence[Any],
+        declared: Mapping[int | str, SqlType] | None = ...,
+        given: Given = None,
     ) -> Generator[Any, Any, CachedPlan]: ...

@@ -216,7 +216,7 @@ class StatementRun:
         if isinstance(parsed.statement, ast.Explain):
             return explain_statement(self, parsed.statement, parsed.literals, given, text)
         if isinstance(parsed.statement, ast.Declare):
-            return declare(self, Opening(parsed.statement, given, declared))
+            return declare(self, Opening(parsed, given, declared))
         if given:
             raise ProtocolViolation("a statement of this kind has no parameters")
         special = _SPECIAL.get(type(parsed.statement))

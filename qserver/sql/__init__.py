@@ -39,6 +39,7 @@ from __future__ import annotations
 from qserver.sql import absent_kinds as absent_kinds
 from qserver.sql import ast as ast
 from qserver.sql.binder import Literals as Literals
+from qserver.sql.binder.changes.current import with_row_key as with_row_key
 from qserver.sql.binder.names.type_names import bind_type as bind_type
 from qserver.sql.codegen import compile_statement as compile_statement
 from qserver.sql.ddl import perform as perform

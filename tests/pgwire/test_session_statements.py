@@ -111,6 +111,39 @@ async def test_a_cursor_with_hold_needs_no_transaction() -> None:
         assert code(await wire.run("fetch h")) == "34000"
 
 
+async def test_the_row_of_a_cursor_is_changed_and_deleted() -> None:
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        await wire.run(TABLE)
+        await wire.run(FILL)
+        await wire.run("begin")
+        got = await wire.ask(
+            parse("declare c cursor for select n from t where id > $1 order by id")
+            + bind([b"4"])
+            + execute()
+            + parse("fetch c")
+            + describe("S")
+            + bind()
+            + execute()
+            + SYNC
+        )
+        assert rows(got) == [(b"25",)], "the key of the row is not shown"
+        change = parse("update t set n = $1 where current of c returning id", "u") + describe(
+            "S", "u"
+        )
+        assert kinds(await wire.ask(change + SYNC)) == "1tTZ"
+        for value in (b"7", b"8"):
+            got = await wire.ask(bind([value], "u") + execute() + SYNC)
+            assert rows(got) == [(b"5",)] and tags(got) == ["UPDATE 1"]
+        await wire.run("fetch c")
+        assert rows(await wire.ask(bind([b"9"], "u") + execute() + SYNC)) == [(b"6",)]
+        got = await wire.run("delete from t where current of c; delete from t where current of c")
+        assert tags(got) == ["DELETE 1", "DELETE 0"]
+        await wire.run("commit")
+        assert code(await wire.ask(bind([b"9"], "u") + execute() + SYNC)) == "34000"
+        got = await wire.run("select id, n from t where id in (5, 6)")
+        assert rows(got) == [(b"5", b"8")]
+
+
 async def test_portals_and_cursors_read_what_was_there_when_they_began() -> None:
     async with serving() as served, await Wire.enter(served.port) as wire:
         await wire.run(TABLE)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from qserver.sql.ast.changes import Assignment as Assignment
+from qserver.sql.ast.changes import CurrentOf as CurrentOf
 from qserver.sql.ast.changes import Delete as Delete
 from qserver.sql.ast.changes import Insert as Insert
 from qserver.sql.ast.changes import Merge as Merge
@@ -57,6 +58,7 @@ from qserver.sql.ast.expressions import Frame as Frame
 from qserver.sql.ast.expressions import InList as InList
 from qserver.sql.ast.expressions import InQuery as InQuery
 from qserver.sql.ast.expressions import Is as Is
+from qserver.sql.ast.expressions import KeyColumn as KeyColumn
 from qserver.sql.ast.expressions import Like as Like
 from qserver.sql.ast.expressions import Literal as Literal
 from qserver.sql.ast.expressions import Name as Name

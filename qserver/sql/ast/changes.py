@@ -49,11 +49,18 @@ class Insert(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentOf(Node):
+    """`WHERE CURRENT OF cursor`: the row on which a cursor stands."""
+
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Update(Node):
     table: TableRef
     assignments: tuple[Assignment, ...]
     sources: tuple[FromItem, ...] = ()
-    where: Expression | None = None
+    where: Expression | CurrentOf | None = None
     returning: tuple[Target, ...] = ()
     common_tables: tuple[CommonTable, ...] = ()
     recursive: bool = False
@@ -63,7 +70,7 @@ class Update(Node):
 class Delete(Node):
     table: TableRef
     sources: tuple[FromItem, ...] = ()
-    where: Expression | None = None
+    where: Expression | CurrentOf | None = None
     returning: tuple[Target, ...] = ()
     common_tables: tuple[CommonTable, ...] = ()
     recursive: bool = False

@@ -299,6 +299,13 @@ class Default(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class KeyColumn(Node):
+    """A column of the key of the only table in FROM, by its place in the key: of cursors."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Collate(Node):
     operand: Expression
     collation: str
@@ -333,4 +340,5 @@ Expression: TypeAlias = (
     | Field
     | Default
     | Collate
+    | KeyColumn
 )

@@ -8,6 +8,7 @@ from typing import Any
 from qserver.errors import FeatureNotSupported
 from qserver.sql.ast import (
     Assignment,
+    CurrentOf,
     Delete,
     Expression,
     Field,
@@ -114,6 +115,10 @@ class Changes:
             *_with(with_clause),
             position=_start(with_clause, word),
         )
+
+    def current_of(self, children: Children) -> CurrentOf:
+        word, cursor = children
+        return CurrentOf(str(cursor.value), position=word.start)
 
     changed_table = insert_target
 

@@ -520,6 +520,23 @@ def test_prepared_statements_and_cursors_last_for_the_transaction(bank: Client) 
     assert one.end().status_code == 204
 
 
+def test_the_row_of_a_cursor_is_changed_step_by_step(bank: Client) -> None:
+    one = Transaction(bank)
+    one.do("declare c cursor for select balance from accounts where id > $1 order by id", 1)
+    error = error_of(one.send("delete from accounts where current of c"), 200)
+    assert error["code"] == "24000" and "FETCH" in error["hint"]
+    one = Transaction(bank)
+    one.do("declare c cursor for select balance from accounts where id > $1 order by id", 1)
+    assert len(one.rows("fetch c")[0]) == 1
+    change = "update accounts set balance = balance + $1 where current of c returning id"
+    assert [one.rows(change, each) for each in (1, 2)] == [[[2]], [[2]]]
+    one.do("delete from accounts where id = 2")
+    assert one.rows(change, 3) == []
+    assert one.end().status_code == 204
+    error = error_of(bank.query_response("delete from accounts where current of c"), 200)
+    assert error["code"] == "34000"
+
+
 def test_a_request_alone_cannot_prepare(bank: Client) -> None:
     error = error_of(bank.query_response("prepare p as select 1"), 200)
     assert error["code"] == "0A000" and "needs a session" in error["message"]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from qserver.errors import FeatureNotSupported, SqlSyntaxError
 from qserver.sql import ast
+from qserver.sql.binder.changes.current import is_current
 from qserver.sql.binder.changes.targets import (
     Target,
     assigned_twice,
@@ -50,7 +51,7 @@ def bind_update(around: Scope, node: ast.Update) -> Update:
     target = find_target(outer, node.table, "update")
     table = target.table
     plan, scope, old = _found_rows(outer, target, node.table, node.sources)
-    plan = _filtered(scope, plan, node.where)
+    plan = _filtered(scope, plan, node.where, target, old)
     new = binding.new_source()
     relations = (target.relation(new), *scope.relations[1:])
     returning = bind_returning(outer, node.returning, relations)
@@ -78,7 +79,7 @@ def bind_delete(around: Scope, node: ast.Delete) -> Delete:
     outer = with_common_tables(around, node.common_tables, node.recursive)
     target = find_target(outer, node.table, "delete from")
     plan, scope, old = _found_rows(outer, target, node.table, node.sources)
-    plan = _filtered(scope, plan, node.where)
+    plan = _filtered(scope, plan, node.where, target, old)
     returning = bind_returning(outer, node.returning, scope.relations)
     if outer is not around:
         plan = with_tables(outer, plan)
@@ -108,9 +109,17 @@ def _found_rows(
     return plan, inner.with_relations(relations), old
 
 
-def _filtered(scope: Scope, plan: Plan, where: ast.Expression | None) -> Plan:
+def _filtered(
+    scope: Scope,
+    plan: Plan,
+    where: ast.Expression | ast.CurrentOf | None,
+    target: Target,
+    old: int,
+) -> Plan:
     if where is None:
         return plan
+    if isinstance(where, ast.CurrentOf):
+        return Filter(plan, is_current(scope.binding, target, old, where))
     operand = scope.bind_in(Clause.WHERE, where)
     return Filter(plan, condition(scope.binding, operand, "WHERE", leftmost(where)))
 

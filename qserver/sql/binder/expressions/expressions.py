@@ -24,6 +24,7 @@ from qserver.sql.binder.expressions.scalars import (
     bind_constant,
     bind_default,
     bind_is,
+    bind_key_column,
     bind_literal,
     bind_named_argument,
     bind_parameter,
@@ -72,6 +73,7 @@ EXPRESSION_BINDERS: Final[Mapping[type, ExpressionBinder]] = MappingProxyType(
         ast.NamedArgument: bind_named_argument,
         ast.Default: bind_default,
         ast.Collate: bind_collate,
+        ast.KeyColumn: bind_key_column,
         ast.Transform: lambda scope, node: scope.bind_in(Clause.TRANSFORM, node.expression),
     }
 )

@@ -33,11 +33,13 @@ from qserver.sql.binder.expressions.row_functions import refuse_rows_within
 from qserver.sql.binder.expressions.row_types import as_row, row_type
 from qserver.sql.binder.expressions.rows import compare, disjunction, is_null
 from qserver.sql.binder.names.names import find_relation, missing_relation, whole_row
+from qserver.sql.binder.names.relations import Relation
 from qserver.sql.binder.names.scope import Scope, leftmost
 from qserver.sql.binder.names.type_names import bind_type
 from qserver.sql.expressions import (
     Array,
     Case,
+    Column,
     Constant,
     Expression,
     IsNull,
@@ -147,6 +149,16 @@ def bind_named_argument(scope: Scope, node: ast.NamedArgument) -> Operand:
 
 def bind_default(scope: Scope, node: ast.Default) -> Operand:
     raise SqlSyntaxError("DEFAULT is not allowed in this context", position=node.position + 1)
+
+
+def bind_key_column(scope: Scope, node: ast.KeyColumn) -> Operand:
+    """Bind a column of the key of the only relation."""
+    (relation,) = scope.relations
+    assert isinstance(relation, Relation)
+    assert relation.table is not None
+    at = relation.table.primary_key[node.at]
+    column = relation.table.columns[at]
+    return Column(relation.source, at, column.type, False, column.name)
 
 
 def bind_cast(scope: Scope, node: ast.Cast) -> Operand:
