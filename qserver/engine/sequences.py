@@ -125,6 +125,13 @@ class Sequences:
         cache = self._caches.get(sequence.id)
         return cache is not None and cache.state == sequence.state and cache.length > 0
 
+    def state_given(self, sequence: Sequence) -> SequenceState | None:
+        """Return the state that the values in the cache follow; None if there are none."""
+        cache = self._caches.get(sequence.id)
+        if cache is None or cache.state != sequence.state or not cache.length:
+            return None
+        return cache.state_before(sequence)
+
     async def write_back(self, sequence: Sequence) -> None:
         """Write the value that was given last to the state, and empty the cache."""
         cache = self._cache_of(sequence)

@@ -532,9 +532,9 @@ class RequestContext(Context):
             or found.world.catalog is not reader.catalog
             or found.world.settings is not (DEFAULTS if session is None else session.settings)
         ):
-            found = self._objects = CatalogAnswers(
-                reader, self.pages, session, self._request.environment.server
-            )
+            environment = self._request.environment
+            about = self.pages, session, environment.server, environment.sequences
+            found = self._objects = CatalogAnswers(reader, *about)
         return found
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from qserver.engine.sequence_states import state_of
 from qserver.errors import (
     InvalidParameterValue,
     UndefinedColumn,
@@ -102,8 +101,8 @@ def expression(objects: Objects, tree: str, oid: int, pretty: bool = False) -> s
 
 
 def ruledef(objects: Objects, oid: int, pretty: bool = False) -> str | None:
-    for each in objects.world.with_oid(oid):
-        if isinstance(each, View) and each.oid == oid:
+    for each in objects.world.with_rule(oid):
+        if isinstance(each, View):
             return texts.rule_text(objects.world, each, pretty)
     return None
 
@@ -318,13 +317,13 @@ def sequence_parameters(objects: Objects, oid: int) -> Iterator[tuple[Any, ...]]
 def sequence_data(objects: Objects, oid: int) -> Iterator[tuple[Any, ...]]:
     for each in objects.world.with_oid(oid):
         if isinstance(each, Sequence):
-            yield state_of(objects.reader, each)
+            yield objects.state_of(each)
 
 
 def sequence_last_value(objects: Objects, oid: int) -> int | None:
     for each in objects.world.with_oid(oid):
         if isinstance(each, Sequence):
-            value, called = state_of(objects.reader, each)
+            value, called = objects.state_of(each)
             return value if called else None
     return None
 
@@ -389,6 +388,10 @@ def described(objects: Objects, catalog: int, oid: int, number: int) -> str | No
             names = dict(columns_of(each))
             return f"column {names[number].name} of table {shown}" if number in names else None
         return f"table {shown}"
+    if catalog == CLASSES["pg_rewrite"]:
+        for view in objects.world.with_rule(oid):
+            if isinstance(view, View):
+                return f"rule _RETURN on view {objects.class_name(view.oid)}"
     if catalog == CLASSES["pg_type"]:
         shown = shown_type(objects.world, oid)
         return None if shown is None else f"type {shown}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from qserver.engine.sequence_states import SequenceState, state_of
+from qserver.engine.sequences import Sequences
 from qserver.errors import (
     AmbiguousFunction,
     InvalidName,
@@ -40,7 +42,7 @@ from qserver.values.types import Kind
 class CatalogObjects:
     """The objects of one catalog. It answers for one run of a statement."""
 
-    __slots__ = ("pages", "reader", "world")
+    __slots__ = ("_sequences", "pages", "reader", "world")
 
     def __init__(
         self,
@@ -48,11 +50,19 @@ class CatalogObjects:
         pages: PagePort | None = None,
         session: Shown | None = None,
         server: ServerFacts = NO_FACTS,
+        sequences: Sequences | None = None,
     ) -> None:
+        """`sequences`: those that give values now; None where the database can only be read."""
         snapshot = reader.snapshot if isinstance(reader, Transaction) else reader
         self.world = World(reader.catalog, snapshot, session, server)
         self.reader = reader
         self.pages = pages
+        self._sequences = sequences
+
+    def state_of(self, sequence: Sequence) -> SequenceState:
+        """Return the value that was given last, not the last one that is reserved."""
+        given = None if self._sequences is None else self._sequences.state_given(sequence)
+        return state_of(self.reader, sequence) if given is None else given
 
     # --- from a number ---
 

@@ -16,6 +16,7 @@ from qserver.query.catalog.world import (
     CLASSES,
     EXPRESSION_STEPS,
     OWNER,
+    RULES_FROM,
     World,
     type_modifier,
 )
@@ -273,7 +274,7 @@ def sequences(world: World, each: Definition) -> Rows:
 def rules(world: World, each: Definition) -> Rows:
     if isinstance(each, View):
         yield {
-            "oid": each.oid,
+            "oid": RULES_FROM + each.oid,
             "rulename": "_RETURN",
             "ev_class": each.oid,
             "ev_type": "1",
@@ -332,14 +333,15 @@ def dependencies(world: World, each: Definition) -> Rows:
                     yield _depends("pg_class", each.oid, "pg_class", table.oid, number, kind)
         case View():
             yield _depends("pg_type", each.oid + 1, "pg_class", each.oid, 0, "i")
-            yield _depends("pg_rewrite", each.oid, "pg_class", each.oid, 0, "i")
+            rule = RULES_FROM + each.oid
+            yield _depends("pg_rewrite", rule, "pg_class", each.oid, 0, "i")
             world.steps += EXPRESSION_STEPS
             facts = view_facts(each.text)
             for key in each.uses:
                 used = world.catalog.find(key)
                 for number, column in columns_of(used) if isinstance(used, Table | View) else ():
                     if used is not None and facts.uses(used.name, column.name):
-                        yield _depends("pg_rewrite", each.oid, "pg_class", used.oid, number, "n")
+                        yield _depends("pg_rewrite", rule, "pg_class", used.oid, number, "n")
 
 
 def _of_table(world: World, table: Table) -> Rows:

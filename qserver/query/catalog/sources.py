@@ -102,11 +102,13 @@ SOURCES: Final[Mapping[str, Source]] = {
         relations.indexes, {"indexrelid": _BY_OID, "indrelid": _BY_OID}, guess=20_000
     ),
     "pg_sequence": Source(relations.sequences, {"seqrelid": _BY_OID}, guess=1_000),
-    "pg_rewrite": Source(relations.rules, {"oid": _BY_OID, "ev_class": _BY_OID}, guess=10_000),
+    "pg_rewrite": Source(
+        relations.rules, {"oid": World.with_rule, "ev_class": _BY_OID}, guess=10_000
+    ),
     "pg_description": Source(relations.comments, {"objoid": _BY_OID}, guess=20_000),
     "pg_depend": Source(
         relations.dependencies,
-        {"objid": _BY_OID, "refobjid": World.referring_to},
+        {"objid": World.with_any_oid, "refobjid": World.referring_to},
         guess=10_000_000,
     ),
     "pg_type": Source(

@@ -26,6 +26,8 @@ OWNER: Final = 10
 """The oid of the only role."""
 DATABASE: Final = 2_000_000_000
 """The oid of the database. Tools take those below 16384 for PostgreSQL's own; no object has it."""
+RULES_FROM: Final = 1 << 30
+"""The rule of a view has the view's oid and this: a number that nothing else has."""
 EXPRESSION_STEPS: Final = 256
 """What the text of an expression costs: it is parsed, bound and printed."""
 CLASSES: Final = {
@@ -138,7 +140,15 @@ class World:
         if isinstance(found, Table):
             yield found
 
-    with_any_oid = with_oid
+    def with_rule(self, oid: int) -> Iterator[Definition]:
+        """Find a view by its rule."""
+        found = self.catalog.with_oid(oid - RULES_FROM)
+        if isinstance(found, View) and found.oid == oid - RULES_FROM:
+            yield found
+
+    def with_any_oid(self, oid: int) -> Iterator[Definition]:
+        yield from self.with_oid(oid)
+        yield from self.with_rule(oid)
 
     def referring_to(self, oid: int) -> Iterator[Definition]:
         """Find what depends on what has an oid, and that itself: its parts depend on it."""
