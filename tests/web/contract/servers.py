@@ -134,6 +134,7 @@ def launch(
     port = free_port()
     environment = {
         "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[3]),  # this tree, also where another is installed
         "HOME": str(folder),
         "QSERVER_DATA_DIR": str(folder / "data"),
         "QSERVER_DRAIN_TIMEOUT_S": str(grace_seconds),
