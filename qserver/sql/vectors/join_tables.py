@@ -90,11 +90,14 @@ class _Words:
 
 
 class JoinTable:
-    def __init__(self, keys: list[Vector], length: int) -> None:
+    """`counts_only`: nobody asks which rows have a key, only whether there are some."""
+
+    def __init__(self, keys: list[Vector], length: int, counts_only: bool = False) -> None:
         self.length = length
         """Also the number of the row of NULLs, behind all others."""
         self.count = 0
         self.row_of: Array | None = None
+        self._counts_only = counts_only
         self._given = keys
         self._keys: list[_Places] = []
         self._both: list[_Numbers] = []
@@ -109,6 +112,8 @@ class JoinTable:
         self._given = []
         self.counts: Array = np.bincount(places, minlength=self.count + 1)
         yield None
+        if self._counts_only:
+            return
         if self.counts.max(initial=0) <= 1:
             self.row_of = np.full(self.count + 1, self.length)
             self.row_of[places] = rows
@@ -142,7 +147,8 @@ class JoinTable:
     def size(self) -> int:
         """Bytes in memory."""
         arrays = [self.counts]
-        arrays += [self.order, self.starts] if self.row_of is None else [self.row_of]
+        if not self._counts_only:
+            arrays += [self.order, self.starts] if self.row_of is None else [self.row_of]
         places = sum([each.size for each in (*self._keys, *self._both)])
         return places + sum([array.nbytes for array in arrays])
 

@@ -25,7 +25,7 @@ from qserver.values.vector_families import BOOLEAN, TEXT
 from qserver.values.vectors import Array, Vector, vector_of
 
 ROWS_MAX: Final = 2**20
-"""A right side with more rows is joined by row code: sorting its keys would take too long."""
+"""A right side with more rows is joined by row code."""
 
 ROWS_JOINED_MAX: Final = 2**18
 """A chunk that meets more rows is joined row by row."""
@@ -37,10 +37,16 @@ WORDS_MAX: Final = 2**16
 class Lookup:
     """The right side of a join as vectors."""
 
-    def __init__(self, columns: JoinedColumns, keys: list[Vector], length: int) -> None:
+    def __init__(
+        self,
+        columns: JoinedColumns,
+        keys: list[Vector],
+        length: int,
+        counts_only: bool = False,
+    ) -> None:
         self.columns = columns
         self._scales = [key.scale for key in keys]
-        self._table = JoinTable(keys, length)
+        self._table = JoinTable(keys, length, counts_only)
 
     def filled(self) -> Generator[None, None, None]:
         """Fill the table; others may run after each step."""
@@ -157,7 +163,8 @@ def _lookup_of(build: Build, context: Context) -> Generator[None, None, Lookup |
     }
     context.work += length * len(columns) // ROWS_OF_STEP
     yield
-    lookup = Lookup(whole, [whole[key] for key in plan.right_keys], length)
+    is_asked = plan.kind in ("semi", "anti")
+    lookup = Lookup(whole, [whole[key] for key in plan.right_keys], length, is_asked)
     try:
         for _ in lookup.filled():
             context.work += length // ROWS_OF_STEP

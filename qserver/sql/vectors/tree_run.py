@@ -325,9 +325,9 @@ class _RightSide:
         self._part = part
         self._keys: list[list[Vector]] = [[] for _ in part.right_keys]
         wanted = sorted([each for each in read if each.source in part.right_sources])
-        is_asked = part.kind in ("semi", "anti", "not_in") and not part.checks
+        self._is_asked = part.kind in ("semi", "anti", "not_in") and not part.checks
         self._columns: dict[JoinedColumn, list[Vector]] = (
-            {} if is_asked else {each: [] for each in wanted}
+            {} if self._is_asked else {each: [] for each in wanted}
         )
         self.length = 0
 
@@ -356,7 +356,7 @@ class _RightSide:
             if vectors:
                 keys.append(_key(vectors))
                 yield None
-        right = _Right(columns, keys, self.length)
+        right = _Right(columns, keys, self.length, self._is_asked)
         if right.lookup is not None:
             yield from right.lookup.filled()
         return right
@@ -364,12 +364,16 @@ class _RightSide:
 
 class _Right:
     def __init__(
-        self, columns: dict[JoinedColumn, Vector], keys: list[Vector], length: int
+        self,
+        columns: dict[JoinedColumn, Vector],
+        keys: list[Vector],
+        length: int,
+        is_asked: bool,
     ) -> None:
         self.columns = columns
         self.length = length
         self.has_null = bool(keys) and keys[0].nulls is not None and bool(keys[0].nulls.any())
-        self.lookup = Lookup({}, keys, length) if keys and length else None
+        self.lookup = Lookup({}, keys, length, is_asked) if keys and length else None
 
     @property
     def size(self) -> int:
