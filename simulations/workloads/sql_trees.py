@@ -73,8 +73,8 @@ class SqlTrees(SqlWorkload):
     def bounds(self, world: SimulatedWorld) -> Iterator[None]:
         rows_of = tree_run.TreeRun.rows
 
-        def rows(tree: tree_run.TreeRun) -> Generator[None, None, Any]:
-            found = yield from rows_of(tree)
+        def rows(tree: tree_run.TreeRun, most: float) -> Generator[None, None, Any]:
+            found = yield from rows_of(tree, most)
             if found is not None:
                 world.reach("a vector tree gave its rows")
             return found

@@ -82,6 +82,8 @@ class Pipeline:
         self.hands_out = False
         self.pages: dict[int, Pages] = {}
         """By the source of a scan: what takes its chunks first. See `codegen.vectors`."""
+        self.mosts: dict[int, str] = {}
+        """By the first source of a vector tree: the variable of how many first rows are wanted."""
         self.builds: dict[int, tuple[JoinPlan, str]] = {}
         """By the first source of a join's right side: how it is joined, and the variable of it."""
 

@@ -79,6 +79,8 @@ def produce_top_n(
 
     if node.vectors:
         take_first_rows(pipeline, node, rows, most)
+    if isinstance(node.input, plan.Vectors):
+        pipeline.mosts[output_sources(node.input)[0]] = most
     pipeline.produce(node.input, rows, inside)
     print_sort(pipeline, name, node.keys, sources, rows)
     pipeline.loop_over(f"{name}[{offset}:{most}]", sources, rows, consume)

@@ -24,7 +24,8 @@ def produce_vectors(
 ) -> None:
     source, planned = pipeline.source, node.planned
     assert isinstance(planned, Planned)
-    tree = source.known(planned.tree.giving(output_sources(node)), "tree")
+    planned_tree = planned.tree.giving(output_sources(node))
+    tree = source.known(planned_tree, "tree")
     scans = []
     for scan in planned.scans:
         predicate = predicate_of(pipeline, scan, rows)
@@ -33,6 +34,8 @@ def produce_vectors(
         constants = [pipeline.printer.value(each, rows) for each in planned.constants]
     finishes = [_finish(pipeline, call.aggregate) for call in planned.finishes]
     given = f"{_tuple(scans)}, lambda: {_tuple(constants)}, {_tuple(finishes)}"
+    if planned_tree.first is not None:
+        given += f", {pipeline.mosts.pop(output_sources(node)[0])}"
     found = pipeline.steps(f"run_tree({tree}, context, {given})", run_tree)
     name = source.fresh("rows")
     source.line(f"{name} = {found}")

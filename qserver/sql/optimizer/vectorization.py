@@ -4,6 +4,7 @@
     Aggregate(Scan)                   adds them to its groups
     Aggregate(Join(Scan, …))          joins them before, if hash joins do
     Top-N(Scan)                       drops rows that cannot be among the first
+    Top-N(Vectors)                    so does a vector tree
 
 Only what reads a table's own tree to its end: an index gives rows in another order than pages, and
 a LIMIT needs few. `sql.vectors` says which expressions can be vectors.
@@ -18,11 +19,14 @@ from qserver.sql import plan
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
 from qserver.sql.vectors.planning import vector_aggregate, vector_filter, vector_top
+from qserver.sql.vectors.tree_sorting import with_first_rows
 from qserver.sql.walk import tree_rebuilt
 
 
 def vectorization(node: Plan, row_count: RowCount) -> Plan:
     def change(each: Plan) -> Plan:
+        if isinstance(each, plan.TopN) and isinstance(each.input, plan.Vectors):
+            return _first_of_tree(each, each.input)
         scan = _first_scan(each.input if isinstance(each, plan.Aggregate | plan.TopN) else each)
         if scan is None or row_count(scan.table) < VECTOR_ROWS_MIN:
             return each
@@ -36,6 +40,11 @@ def vectorization(node: Plan, row_count: RowCount) -> Plan:
         return each
 
     return tree_rebuilt(node, change)
+
+
+def _first_of_tree(node: plan.TopN, tree: plan.Vectors) -> Plan:
+    planned = with_first_rows(tree.planned, node.keys)
+    return node if planned is None else replace(node, input=replace(tree, planned=planned))
 
 
 def _first_scan(node: Plan) -> plan.Scan | None:

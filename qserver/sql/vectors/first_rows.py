@@ -37,13 +37,13 @@ class FirstRows:
             return None
         if most <= 0:
             return np.empty(0, np.int64)
-        worth = _worth(key, length, self.order.descending)
+        worths = worth(key, length, self.order.descending)
         places = None
         if key.nulls is not None:
             places = np.flatnonzero(~key.nulls)
-            worth = worth[places]
-        self._seen += len(worth)
-        kept = self._kept(worth, key.words is None)
+            worths = worths[places]
+        self._seen += len(worths)
+        kept = self._kept(worths, key.words is None)
         if places is not None and kept is not None:
             kept = places[kept]
         elif kept is None:
@@ -75,7 +75,7 @@ class FirstRows:
         return kept
 
 
-def _worth(key: Vector, length: int, descending: bool) -> Array:
+def worth(key: Vector, length: int, descending: bool) -> Array:
     """Return the keys as numbers of which the smallest comes first."""
     values: Array = full(key, length)
     if values.dtype.kind in "bu":

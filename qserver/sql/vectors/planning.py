@@ -120,10 +120,10 @@ def _condition(node: plan.Scan, constants: list[Expression]) -> Condition:
     """Return the condition; its constants come last."""
     program = Program(node.source, constants)
     truth = None if node.condition is None else program.truth(node.condition)
-    return Condition(program, truth, tuple(map(_constant_kind, constants)))
+    return Condition(program, truth, tuple(map(constant_kind, constants)))
 
 
-def _constant_kind(constant: Expression) -> ConstantKind:
+def constant_kind(constant: Expression) -> ConstantKind:
     element = constant.type.element
     family = family_of(element or constant.type)
     assert family is not None, "a constant has a family"

@@ -35,7 +35,8 @@ from qserver.sql.expressions import (
 )
 from qserver.sql.join_conditions import KeyPair, divided_between, is_equality
 from qserver.sql.plan import Plan
-from qserver.sql.vectors.plans import Check, ConstantKind
+from qserver.sql.vectors.planning import constant_kind
+from qserver.sql.vectors.plans import Check
 from qserver.sql.vectors.program import NotVectorized, joined_columns
 from qserver.sql.vectors.tree_ordering import Relation, RowsOf, ordered
 from qserver.sql.vectors.tree_programs import Computed, Known, TreeProgram, tree_column
@@ -84,11 +85,13 @@ class Planned:
         scans: list[plan.Scan],
         constants: list[Expression],
         finishes: list[AggregateCall],
+        known: Known,
     ) -> None:
         self.tree = tree
         self.scans = scans
         self.constants = constants
         self.finishes = finishes
+        self.known = known
 
 
 def planned_tree(node: Plan, above: Iterable[Column], rows_of: RowsOf) -> Planned:
@@ -121,22 +124,17 @@ class _Planner:
             if computed and not isinstance(root, GroupPart | FilterPart):
                 raise NotVectorized
             outputs.append(Output(source, width, tuple(columns)))
-        kinds = []
-        for constant in self._constants:
-            family = family_of(constant.type.element or constant.type)
-            assert family is not None, "a constant has a family"
-            kinds.append(ConstantKind(family, constant.type.element is not None))
         tree = Tree(
             root,
             tuple(outputs),
             joined_columns(*self._programs) | wanted,
-            tuple(kinds),
+            tuple(map(constant_kind, self._constants)),
             len(self._scans),
             self._joins,
             self._groups,
             sum([self._rows_of(plan.Scan(scan.source, scan.table)) for scan in self._scans]),
         )
-        return Planned(tree, self._scans, self._constants, self._finishes)
+        return Planned(tree, self._scans, self._constants, self._finishes, self._known)
 
     def _program(self) -> TreeProgram:
         program = TreeProgram(self._known, self._constants)

@@ -119,6 +119,10 @@ class TreeRows:
         found = computed(program, self)
         return [whole(found[at], self.length) for at in wanted]
 
+    def computed_by(self, program: Program) -> list[Vector]:
+        """Return the vectors of all steps; one value may stand for all rows."""
+        return computed(program, self)
+
     def passing(self, program: Program, truth: int) -> TreeRows:
         """Return the rows that satisfy a condition."""
         found = computed(program, self)[truth]

@@ -7,6 +7,7 @@ refused. What is kept counts as memory of the statement: right sides, groups, an
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from math import inf
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from qserver.sql.vectors.program import JoinedColumn
 from qserver.sql.vectors.row_chunks import all_chunks
 from qserver.sql.vectors.tree_answers import answers, averages_of
 from qserver.sql.vectors.tree_digits import OwnDigits
+from qserver.sql.vectors.tree_first_rows import FirstTreeRows
 from qserver.sql.vectors.tree_folding import WAITING_MAX
 from qserver.sql.vectors.tree_grouping import Grouping
 from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, as_texts, together
@@ -49,6 +51,12 @@ BATCH_ROWS_MAX: Final = 32_768
 
 RIGHT_ROWS_MAX: Final = 2**20
 """A right side with more rows is joined by row code."""
+
+FIRST_ROWS_MAX: Final = 2**20
+"""If more rows are wanted, all are given."""
+
+FIRST_ROWS_OF_STEP: Final = 8
+"""The rows that cost one step where the first are looked for: texts are compared by Python."""
 
 SLOW_ROWS_MAX: Final = 256
 SLOW_STEPS: Final = 8
@@ -78,14 +86,15 @@ class TreeRun:
         self._finishes = finishes
         self._constants = constant_vectors(constants, tree.constants)
 
-    def rows(self) -> Generator[None, None, list[Any] | None]:
-        """Return the rows that the tree gives; None if it is refused."""
+    def rows(self, most: float = inf) -> Generator[None, None, list[Any] | None]:
+        """Return the rows that the tree gives, or of a top-n those that may be the first `most`;
+        None if it is refused."""
         found: list[Any] = []
         context, outputs = self._context, self._tree.outputs
         width = 1 + sum([len(output.columns) for output in outputs])
         held = context.held
         try:
-            for batch in self._batches(self._tree.root):
+            for batch in self._wanted(most):
                 if batch is not None and batch.length:
                     averages = averages_of(batch, outputs)
                     for page in answers(batch, outputs, averages):
@@ -101,6 +110,19 @@ class TreeRun:
         if found:
             context.note_large(found)
         return found
+
+    def _wanted(self, most: float) -> Batches:
+        batches, plan = self._batches(self._tree.root), self._tree.first
+        if plan is None or most > FIRST_ROWS_MAX:
+            yield from batches
+            return
+        first = FirstTreeRows(plan, int(most))
+        for rows in batches:
+            if rows is None or not rows.length:
+                yield None
+                continue
+            yield first.among(rows)
+            yield from self._worked(rows.length // FIRST_ROWS_OF_STEP)
 
     def _worked(self, steps: int) -> Iterator[None]:
         """Charge steps, and yield if that is due."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from qserver.functions.context import Context
@@ -16,8 +17,10 @@ def run_tree(
     scans: tuple[Scanned, ...],
     constants: Constants,
     finishes: tuple[Finish, ...] = (),
+    most: float = inf,
 ) -> Steps[list[Any] | None]:
-    """Return all rows; None if row code has to compute them. Yields now and then."""
+    """Return all rows, or of a top-n those that may be the first `most`; None if row code has to
+    compute them. Yields now and then."""
     from qserver.sql.vectors.tree_run import TreeRun  # imports numpy
 
-    return TreeRun(tree, context, scans, constants, finishes).rows()
+    return TreeRun(tree, context, scans, constants, finishes).rows(most)

@@ -140,6 +140,23 @@ class Output(NamedTuple):
     columns: tuple[JoinedColumn, ...]
 
 
+class TreeKey(NamedTuple):
+    """A key of an ORDER BY, as a step of a program."""
+
+    step: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FirstOfTree:
+    """An ORDER BY whose first rows are wanted; `is_whole` if these are all of its keys."""
+
+    program: Program
+    keys: tuple[TreeKey, ...]
+    is_whole: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
     root: Part
@@ -153,6 +170,7 @@ class Tree:
     rows: float
     """The rows of all tables that are read."""
     watch: TreeWatch | None = None
+    first: FirstOfTree | None = None
 
     def columns_of(self, source: int) -> tuple[ColumnVector, ...]:
         return tuple([each.vector for each in sorted(self.read) if each.source == source])
@@ -167,4 +185,6 @@ class Tree:
     def told(self) -> str:
         """What EXPLAIN says of the tree."""
         parts = [f"{self.scans} scans", f"{self.joins} joins", f"{self.groups} groupings"]
+        if self.first is not None:
+            parts.append("first rows")
         return ", ".join([each for each in parts if not each.startswith("0 ")])

@@ -34,8 +34,8 @@ def trees_everywhere() -> Iterator[Counter[str]]:
     counts: Counter[str] = Counter()
     original = tree_run.TreeRun.rows
 
-    def rows(self: tree_run.TreeRun) -> Generator[None, None, Any]:
-        found = yield from original(self)
+    def rows(self: tree_run.TreeRun, most: float) -> Generator[None, None, Any]:
+        found = yield from original(self, most)
         counts["refused" if found is None else "answered"] += 1
         return found
 
