@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asked, barriers, cells, eventually, picture, query, withPage } from "./page.mjs";
+import { ADDRESS, asked, barriers, cells, eventually, picture, query, withPage } from "./page.mjs";
 
 await query("CREATE TABLE accounts (id INT PRIMARY KEY, owner TEXT NOT NULL, balance INT NOT NULL)");
 await query("INSERT INTO accounts SELECT n, 'Owner ' || n, n * 100 FROM generate_series(1, 12) AS t(n)");
@@ -41,6 +41,34 @@ test("a restore shows first what it would change, and is a version itself", asyn
     await page.getByText(/Restored, as version/).waitFor();
     assert.equal((await query("SELECT count(*) AS n FROM accounts", "restored")).rows[0].n, 12);
   })();
+});
+
+test("an answer about another database that comes late is not shown", async () => {
+  await asked("POST", "/v1/databases", { name: "late", branch_of: "main" });
+  await query("DELETE FROM accounts WHERE id > 4", "late");
+  await withPage("sql", async (page) => {
+    const asks = /\/databases\/main\/versions/;
+    let release, isHeld = false;
+    const held = new Promise((resolve) => (release = resolve));
+    await page.route(asks, async (route) => {
+      isHeld = true;
+      await held;
+      await route.continue();
+    });
+    await page.goto(`${ADDRESS}/console#/time`);
+    await eventually(async () => assert.ok(isHeld, "main is asked about first"));
+    await page.getByLabel("Database").selectOption("late");
+    const shown = page.getByText(/accounts as of version .*: 4 rows/);
+    await shown.waitFor();
+    const most = await page.getByRole("slider", { name: "Version" }).getAttribute("max");
+    const came = page.waitForResponse(asks);
+    release();
+    await (await came).finished();
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 300)));
+    assert.ok(await shown.isVisible());
+    assert.equal(await page.getByRole("slider", { name: "Version" }).getAttribute("max"), most);
+  })();
+  await asked("DELETE", "/v1/databases/late");
 });
 
 test("branches are a tree: made, compared, deleted", withPage("time/branches", async (page) => {

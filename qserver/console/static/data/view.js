@@ -45,7 +45,10 @@ class DataView {
         return;
       }
     }
-    this.relations = await relationsOf(this.app);
+    const turn = (this.turn = {});
+    const relations = await relationsOf(this.app);
+    if (this.turn !== turn) return; // something else is to be shown by now
+    this.relations = relations;
     this.name = name;
     this.#drawList("");
     const found = this.relations.find((each) => each.name === name);

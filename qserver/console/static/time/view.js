@@ -36,27 +36,29 @@ class TimeView {
     this.place = h("div", { class: "time-place" });
     fill(this.element, head, this.place);
     if (form === "branches") await branches(this.app, this.place);
-    else await this.#versions();
+    else await this.#versions(this.place);
   }
 
-  async #versions() {
+  /** Show the versions in a place, unless another one has taken its place meanwhile. */
+  async #versions(place) {
     const { app } = this;
     const path = `/v1/databases/${encodeURIComponent(app.database)}/versions`;
-    this.versions = [];
+    const versions = [];
     let before;
     for (let page = 0; page < PAGES_MAX; page += 1) {
       const answer = await app.api.get(path, { before, limit: 1000 });
-      this.versions.push(...answer.versions);
+      versions.push(...answer.versions);
       before = answer.next_cursor;
       if (!before) break;
     }
-    this.versions.reverse();
-    if (this.versions.length === 0) {
-      fill(this.place, h("p", { class: "empty" }, "No version is kept: nothing was written yet, or history is off for this database."));
+    if (versions.length === 0) {
+      fill(place, h("p", { class: "empty" }, "No version is kept: nothing was written yet, or history is off for this database."));
       return;
     }
-    this.at = this.versions.length - 1;
     const tables = await app.catalog();
+    if (this.place !== place) return;
+    this.versions = versions.reverse();
+    this.at = versions.length - 1;
     this.table = tables[0]?.name ?? null;
     this.#draw();
     await this.#look();
@@ -101,9 +103,10 @@ class TimeView {
 
   /** Show the table as it was at the version that is chosen. */
   async #look() {
-    const { version } = this.version;
+    const chosen = this.version;
+    const { version } = chosen;
     const names = await this.#tablesAt(version);
-    if (this.version.version !== version) return; // the slider has moved on
+    if (this.version !== chosen) return; // the slider has moved on, or the database is another one
     if (!names.includes(this.table)) this.table = names[0] ?? null;
     const options = names.map((name) => [name, name]);
     const choose = telling((name) => ((this.table = name), this.#look()));
@@ -114,7 +117,7 @@ class TimeView {
     }
     const sql = `SELECT * FROM ${tableSql(this.table)} LIMIT ${ROWS_SHOWN}`;
     const answer = await this.app.query(sql, { as_of: version });
-    if (this.version.version !== version) return;
+    if (this.version !== chosen) return;
     this.grid.set(answer.columns, answer.types, answer.rows);
     fill(this.shown, h("p", { class: "hint pad-line", role: "status" }, `${this.table} as of version ${version}: ${plural(answer.rows.length, "row")}${answer.rows.length === ROWS_SHOWN ? ", the first ones" : ""}`), this.grid.element);
   }
@@ -128,20 +131,22 @@ class TimeView {
 
   async #diff() {
     const path = `/v1/databases/${encodeURIComponent(this.app.database)}/diff`;
+    const { shown } = this;
     const answer = await this.app.api.get(path, { from: this.version.version, limit: 1000 });
     const words = `From version ${answer.from} to ${answer.to}: ${plural(answer.changes.length, "change")}${answer.next_cursor ? ", the first ones" : ""}`;
-    fill(this.shown, h("div", { class: "pad" }, h("p", { class: "hint", role: "status" }, words), diffTable(answer.changes)));
+    fill(shown, h("div", { class: "pad" }, h("p", { class: "hint", role: "status" }, words), diffTable(answer.changes)));
   }
 
   /** First what it would change: the way back from now. Then the restore, which is a version itself. */
   async #restore() {
     const { version, time } = this.version;
-    const base = `/v1/databases/${encodeURIComponent(this.app.database)}`;
+    const { shown, app: { database } } = this;
+    const base = `/v1/databases/${encodeURIComponent(database)}`;
     const newest = this.versions.at(-1).version;
     const back = await this.app.api.get(`${base}/diff`, { from: newest, to: version, limit: 1000 });
-    fill(this.shown, h("div", { class: "pad" }, h("h2", {}, `What the restore to version ${version} would change`), diffTable(back.changes)));
+    fill(shown, h("div", { class: "pad" }, h("h2", {}, `What the restore to version ${version} would change`), diffTable(back.changes)));
     const words = `The database becomes what it was at ${moment(time)}: ${plural(back.changes.length, "change")}${back.next_cursor ? " and more" : ""}. That is a new version, so it can be undone.`;
-    if (!(await confirmed(`Restore ${this.app.database} to version ${version}?`, words, "Restore", { danger: false }))) return;
+    if (!(await confirmed(`Restore ${database} to version ${version}?`, words, "Restore", { danger: false }))) return;
     const done = await this.app.api.post(`${base}/restore`, { as_of: version });
     notify(`Restored, as version ${done.version}.`);
     this.app.changed();
