@@ -117,10 +117,7 @@ def run_statements(
             else:
                 if step is None:
                     _blame(cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest)
-                while step is not END:
-                    if guard is not None:
-                        guard.check_midway(cursor)
-                    step = cursor.gather((yield from _aside(cursor, step, now)), max_rows, cut_rows)
+                yield from _gather_rest(cursor, step, options, guard, now)
                 most = 0
             if guard is not None:
                 guard.check_after(cursor)
@@ -141,6 +138,21 @@ def run_statements(
         raise
     finally:
         context.release()
+
+
+def _gather_rest(
+    cursor: Cursor,
+    step: Any,
+    options: RunOptions,
+    guard: AffectedGuard | None,
+    now: Callable[[], float],
+) -> Generator[Step, Any, None]:
+    """Run a statement to its end that has yielded once."""
+    while step is not END:
+        if guard is not None:
+            guard.check_midway(cursor)
+        sent = yield from _aside(cursor, step, now)
+        step = cursor.gather(sent, options.max_rows, options.cut_rows)
 
 
 def run_and_undo(

@@ -58,7 +58,10 @@ from qserver.values.schema import Table
 from qserver.values.shared_comments import SharedComment
 from qserver.values.temporary import TEMPORARY
 
-Action = Callable[[DdlPort, Table, ast.AlterAction], DdlSteps]
+Relation = Table | View | Sequence
+Moved = Generator[Any, Any, Relation]
+Action = Callable[[DdlPort, Any, ast.AlterAction], DdlSteps | None]
+"""Given the relation as it is now; None if all is done at once."""
 
 
 def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
@@ -80,32 +83,15 @@ def alter_table(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
     for action in node.actions:
         now = work.find(definition.key)
         assert isinstance(now, Table | View | Sequence)
-        if action.kind == "rename":
-            definition = yield from _move(work, now, now.schema, action.new_name, is_rename=True)
-        elif action.kind == "set schema":
-            if TEMPORARY in (action.new_name, now.schema) and action.new_name != now.schema:
-                raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
-            schema, _ = new_place(work, (action.new_name, now.name))
-            definition = yield from _move(work, now, schema, now.name)
-        elif action.kind in ("set options", "reset options"):
-            yield from _set_options(work, now, action)
-        elif action.kind == "set place":
-            set_place(action)
-        elif action.kind == "switch":
-            switch(work, now, action)
-        elif action.kind in WITHOUT_EFFECT:
-            continue
-        elif isinstance(now, Table):
-            yield from _ACTIONS[action.kind](work, now, action)
-        elif isinstance(now, Sequence) and action.kind == "options":
-            alter_sequence(work, now, action.options)
-        elif isinstance(now, View) and action.kind == "rename column":
-            renamed = rename_view_column(work, now, action)
-            yield from follow_column(work, renamed, action.name, action.new_name)
-        elif isinstance(now, View) and action.kind in ("set default", "drop default"):
-            yield from set_view_default(work, now, action)
+        if action.kind in _MOVES:
+            definition = yield from _MOVES[action.kind](work, now, action)
         else:
-            raise _not_for(now, action)
+            act = _OF_ALL.get(action.kind) or _OF_KIND[type(now)].get(action.kind)
+            if act is None:
+                raise _not_for(now, action)
+            steps = act(work, now, action)
+            if steps is not None:
+                yield from steps
         yield  # each action visits all columns, and may plan and run a statement
     return 0
 
@@ -143,17 +129,30 @@ def _set_options(
     return 0
 
 
+def _without_effect(work: DdlPort, relation: Relation, action: ast.AlterAction) -> None:
+    """What is about PostgreSQL's storage or users."""
+
+
+def _alter_sequence(work: DdlPort, sequence: Sequence, action: ast.AlterAction) -> None:
+    alter_sequence(work, sequence, action.options)
+
+
+def _rename_view_column(work: DdlPort, view: View, action: ast.AlterAction) -> DdlSteps:
+    renamed = rename_view_column(work, view, action)
+    yield from follow_column(work, renamed, action.name, action.new_name)
+    return 0
+
+
 def _add_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
     assert action.constraint is not None
     return (yield from add_constraint(work, table, action.constraint))
 
 
-def _options_of_table(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
+def _options_of_table(work: DdlPort, table: Table, action: ast.AlterAction) -> None:
     raise WrongObjectType(f'"{table.name}" is not a sequence')
-    yield
 
 
-_ACTIONS: Final[Mapping[str, Action]] = {
+_OF_TABLE: Final[Mapping[str, Action]] = {
     "add column": add_column,
     "drop column": drop_column,
     "rename column": rename_column,
@@ -175,8 +174,21 @@ _ACTIONS: Final[Mapping[str, Action]] = {
     "drop expression": drop_expression,
     "options": _options_of_table,
 }
-WITHOUT_EFFECT: Final = frozenset({"nothing", "owner"})
-"""Actions on PostgreSQL's storage or users."""
+_OF_SEQUENCE: Final[Mapping[str, Action]] = {"options": _alter_sequence}
+_OF_VIEW: Final[Mapping[str, Action]] = {
+    "rename column": _rename_view_column,
+    "set default": set_view_default,
+    "drop default": set_view_default,
+}
+_OF_KIND: Final = {Table: _OF_TABLE, Sequence: _OF_SEQUENCE, View: _OF_VIEW}
+_OF_ALL: Final[Mapping[str, Action]] = {
+    "nothing": _without_effect,
+    "owner": _without_effect,
+    "set options": _set_options,
+    "reset options": _set_options,
+    "set place": set_place,
+    "switch": switch,
+}
 
 
 def _skipped(work: DdlPort, node: ast.AlterTable) -> int:
@@ -204,12 +216,9 @@ def _not_for(definition: Definition, action: ast.AlterAction) -> WrongObjectType
 # --- RENAME --------------------------------------------------------------------------------------
 
 
-Relation = Table | View | Sequence
-
-
 def _move(
     work: DdlPort, old: Relation, schema: str, name: str, *, is_rename: bool = False
-) -> Generator[Any, Any, Relation]:
+) -> Moved:
     """Give a relation another name or another schema, and update all references to it."""
     new = replace(old, schema=schema, name=name)
     if schema == old.schema and name == old.name and not is_rename:
@@ -232,6 +241,20 @@ def _move(
         for sequence in owned_sequences(work, new.key):
             yield from _move(work, sequence, schema, sequence.name)
     return new
+
+
+def _rename(work: DdlPort, relation: Relation, action: ast.AlterAction) -> Moved:
+    return _move(work, relation, relation.schema, action.new_name, is_rename=True)
+
+
+def _set_schema(work: DdlPort, relation: Relation, action: ast.AlterAction) -> Moved:
+    if TEMPORARY in (action.new_name, relation.schema) and action.new_name != relation.schema:
+        raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
+    schema, _ = new_place(work, (action.new_name, relation.name))
+    return _move(work, relation, schema, relation.name)
+
+
+_MOVES: Final = {"rename": _rename, "set schema": _set_schema}
 
 
 def _require_room(work: DdlPort, relation: Relation) -> None:
@@ -286,10 +309,10 @@ def _alter_index(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
             return _skipped(work, node)
         raise _missing(node) if node.what == "index" else missing(node.what, node.name)
     for action in node.actions:
-        if action.kind in (*WITHOUT_EFFECT, "set options", "reset options"):
+        if action.kind in ("nothing", "owner", "set options", "reset options"):
             continue
         if action.kind == "set place":
-            set_place(action)
+            set_place(work, table, action)
             continue
         if action.kind != "rename":
             raise FeatureNotSupported(f"ALTER INDEX … {action.kind.upper()} is not supported")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from qserver.errors import FeatureNotSupported, UndefinedObject, WrongObjectType
 from qserver.sql import ast
-from qserver.sql.ddl.port import DdlPort, DdlSteps
+from qserver.sql.ddl.port import DdlPort
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table, is_predicate
@@ -47,21 +47,18 @@ def _has_keys(work: DdlPort, table: Table) -> bool:
     )
 
 
-def cluster_on(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
+def cluster_on(work: DdlPort, table: Table, action: ast.AlterAction) -> None:
     """Check the index that the rows would be ordered by: they are in the order of their key."""
     index = _index_named(work, table, action.name)
     if index is not None and _is_partial(table, index):
         raise FeatureNotSupported(f'cannot cluster on partial index "{index.name}"')
-    yield from ()
-    return 0
 
 
-def replica_index(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSteps:
+def replica_index(work: DdlPort, table: Table, action: ast.AlterAction) -> None:
     """Check the index that would tell rows apart for replication."""
     index = _index_named(work, table, action.name)
-    yield from ()
     if index is None:
-        return 0
+        return
     not_unique = not index.unique and not index.deferral
     for is_so, what, error in (
         (not_unique, "non-unique", WrongObjectType),
@@ -77,7 +74,6 @@ def replica_index(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlSt
                 f'index "{index.name}" cannot be used as replica identity because column'
                 f' "{column.name}" is nullable'
             )
-    return 0
 
 
 def _index_named(work: DdlPort, table: Table, name: str) -> Index | None:
@@ -96,7 +92,7 @@ def _is_partial(table: Table, index: Index) -> bool:
     return any(is_predicate(table.columns[at]) for at in index.columns)
 
 
-def set_place(action: ast.AlterAction) -> None:
+def set_place(work: DdlPort, relation: Definition, action: ast.AlterAction) -> None:
     """SET TABLESPACE: there is one."""
     if action.name != "pg_default":
         raise UndefinedObject(f'tablespace "{action.name}" does not exist')
