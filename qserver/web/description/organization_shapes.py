@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from qserver.control.shares import BOUNDS
-from qserver.web.description.shapes import Database
+from qserver.web.description.shapes import Database, OpenTransactionRecord
 
 LimitsChange = defstruct(
     "LimitsChange",
@@ -81,22 +81,12 @@ class SessionsAnswer(Struct, frozen=True):
     next_cursor: str | None
 
 
-class HeldTransaction(Struct, frozen=True):
+class HeldTransaction(OpenTransactionRecord, frozen=True):
     """An open transaction of any key; `is_used`: a request runs in it now."""
 
-    id: str
-    database: str
     key_id: str
     session_id: str | None
-    state: Literal["active", "failed"]
     is_used: bool
-    read_only: bool
-    version: int
-    statements: int
-    rows_changed: int
-    bytes: int
-    created_at: datetime
-    expires_at: datetime
 
 
 class HeldTransactionsAnswer(Struct, frozen=True):
