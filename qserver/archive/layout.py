@@ -10,7 +10,8 @@ A name has the checksum of its object, a segment's also its number and the time 
 everything. So a listing says which moments can be restored, and whether something is missing.
 
 A generation counts when it has a manifest, and is by itself from then on. The time in the name of
-the manifest is the first that can be restored. Its segments go on until the next generation counts.
+the manifest is the first that can be restored. Its segments go on until the next generation counts,
+so for a while the newest moment is not in the newest generation.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from math import inf
 from typing import Final
 
 import msgspec
@@ -77,6 +79,13 @@ class Generation(msgspec.Struct):
         return max((each.until for each in self.segments.get(self.last, ())), default=self.begins)
 
     @property
+    def latest(self) -> float:
+        """The time of the newest segment, also if one before it is missing."""
+        return max(
+            (each.until for some in self.segments.values() for each in some), default=self.begins
+        )
+
+    @property
     def missing(self) -> list[int]:
         """The numbers of segments that are not there, though later ones are."""
         return [at for at in range(1, max(self.segments, default=0)) if at not in self.segments]
@@ -122,6 +131,18 @@ def ranges_of(generations: Sequence[Generation]) -> list[tuple[float, float]]:
         else:
             ranges.append((each.begins, each.until))
     return ranges
+
+
+def holding(generations: Iterable[Generation], moment: float) -> Generation | None:
+    """Return the newest generation that has a moment, or of which the newest moment (inf) is.
+
+    That is not always the newest one: the one before gets segments while its files are checked.
+    """
+    counting = complete(generations)
+    if moment == inf:
+        return max(counting, key=lambda each: (each.latest, each.begins), default=None)
+    having = [each for each in counting if each.begins <= moment <= each.until]
+    return having[-1] if having else None
 
 
 def outdated(generations: Sequence[Generation], kept_since: float) -> list[Generation]:

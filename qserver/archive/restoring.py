@@ -16,7 +16,14 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.archive.layout import Generation, complete, generations_in, ranges_of, shown
+from qserver.archive.layout import (
+    Generation,
+    complete,
+    generations_in,
+    holding,
+    ranges_of,
+    shown,
+)
 from qserver.archive.listed import WITH_FILES, Listed, ancestors, databases_in, mark_deleting
 from qserver.archive.objects import Objects, is_ours
 from qserver.archive.reading import Reader
@@ -160,16 +167,14 @@ class Restoring:
 
     def _of_moment(self, moment: float) -> Generation:
         """Return the generation that has a moment, or raise InvalidRequest that says which do."""
-        counting = complete(self._generations)
-        if moment == inf:
-            return counting[-1]
-        begun = [each for each in counting if each.begins <= moment]
-        if not begun or begun[-1].until < moment:
-            where = f"{shown(moment)} is not in {self._objects.place}"
-            if begun and begun[-1].missing:
-                where += f": segment {begun[-1].missing[0]} of {begun[-1].name} is missing"
-            raise InvalidRequest(where, hint=restorable(self._generations))
-        return begun[-1]
+        found = holding(self._generations, moment)
+        if found is not None:
+            return found
+        where = f"{shown(moment)} is not in {self._objects.place}"
+        begun = [each for each in complete(self._generations) if each.begins <= moment]
+        if begun and begun[-1].missing:
+            where += f": segment {begun[-1].missing[0]} of {begun[-1].name} is missing"
+        raise InvalidRequest(where, hint=restorable(self._generations))
 
     async def _name_at_any_time(self, database: str) -> str:
         """Return the id of a database that any generation knows."""

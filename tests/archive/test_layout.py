@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from qserver.archive.layout import (
     complete,
     file_name,
     generations_in,
+    holding,
     manifest_name,
     moment_of,
     new_generation,
@@ -49,6 +52,26 @@ def test_a_listing_says_from_when_until_when_moments_can_be_restored() -> None:
     assert [each.until for each in complete(found)] == [103.0, 112.0, 121.0]
     assert len(found) == 4 and found[0].size == 40
     assert ranges_of(found) == [(101.5, 112.0), (121.0, 121.0)]
+
+
+def test_the_generation_before_is_taken_for_what_the_newest_does_not_have_yet() -> None:
+    """Files are copied, then checked. Until the manifest is there the one before gets segments."""
+    old = keys_of(100.0, 101.0, {1: 102.0, 2: 110.0})
+    new = keys_of(104.0, 105.0, {})
+
+    def taken(keys: list[Key], moment: float) -> float | None:
+        found = holding(generations_in(keys), moment)
+        return None if found is None else found.begins
+
+    assert taken(old + new, 107.0) == taken(old + new, inf) == 101.0, "a kill came before more"
+    assert [taken(old + new, each) for each in (100.9, 104.9, 105.0, 110.1)] == [
+        *(None, 101.0, 105.0, None)
+    ]
+    more = keys_of(104.0, 105.0, {1: 111.0})
+    assert taken(old + more, 107.0) == taken(old + more, inf) == 105.0
+    lacking = keys_of(104.0, 105.0, {1: 106.0, 3: 112.0})
+    assert taken(old + lacking, inf) == 105.0, "what is missing is told, not passed over"
+    assert taken(old + lacking, 107.0) == 101.0 and taken(old + lacking, 111.0) is None
 
 
 def test_what_is_behind_a_missing_segment_does_not_count() -> None:
