@@ -10,7 +10,7 @@ their parent when their first segment comes. Every copy is checked to its last r
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,22 +37,9 @@ Save = Callable[[str, bytes], Awaitable[None]]
 
 
 def families_in(folder: Path) -> dict[str, list[str]]:
-    """Return the databases of a folder by the first of each family, parents before branches.
-
-    A file that has nothing yet is not among them: it may become a branch.
-    """
-    files, parents = DataFolder(folder), dict[str, str | None]()
-    for name in files.names():
-        log = LiveLog(files.file_of(name))
-        try:
-            base = log.base()
-            if base is not None:
-                parents[name] = base.parent
-            elif log.read(0, 1).last:
-                parents[name] = None
-        except LogFailed:
-            if files.file_of(name).exists():
-                raise
+    """Return the databases of a folder by the first of each family, parents before branches."""
+    files = DataFolder(folder)
+    parents = parents_in(files, files.names())
 
     def line(name: str) -> list[str]:
         above = parents.get(name)
@@ -62,6 +49,21 @@ def families_in(folder: Path) -> dict[str, list[str]]:
     for each in sorted(map(line, parents), key=lambda line: (len(line), line)):
         families.setdefault(each[0], []).append(each[-1])
     return families
+
+
+def parents_in(files: DataFolder, names: Iterable[str]) -> dict[str, str | None]:
+    """Return of what databases are branches, of those that are there and have begun."""
+    parents: dict[str, str | None] = {}
+    for name in names:
+        try:
+            beginning = LiveLog(files.file_of(name)).beginning()
+        except LogFailed:
+            if files.file_of(name).exists():
+                raise
+            continue
+        if beginning is not None:
+            parents[name] = beginning.parent
+    return parents
 
 
 class FamilyCopier:
@@ -84,16 +86,14 @@ class FamilyCopier:
                 for name in members
                 if copies.file_of(name).exists() and self._files.file_of(name).exists()
             ]
-            if root not in there:
+            parents = parents_in(copies, there)
+            if root not in parents:
                 return None
-            parents = {name: LiveLog(copies.file_of(name)).base() for name in there}
             files = []
-            for name in there:
-                base = parents[name]
-                if base is not None and base.parent not in there:
+            for name, parent in parents.items():
+                if parent is not None and parent not in parents:
                     continue
-                end = await self._settled(copies.file_of(name), set(there))
-                parent = None if base is None else base.parent
+                end = await self._settled(copies.file_of(name), parents.keys())
                 files.append(await self._saved(generation, copies, name, parent, end))
             return FamilyCopy(root, time, files)
 
@@ -107,7 +107,7 @@ class FamilyCopier:
                     raise
                 copies.file_of(name).unlink(missing_ok=True)
 
-    async def _settled(self, copy: Path, kept: set[str]) -> End:
+    async def _settled(self, copy: Path, kept: Collection[str]) -> End:
         """Make a copy one whole file that holds nothing for others, check it; return its end."""
         async with await open_log(copy) as log:
             await unpin_others(log, kept)

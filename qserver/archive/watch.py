@@ -66,7 +66,7 @@ class Watch:
         self._logs: dict[str, LiveLog] = {}
         self._looks: dict[str, Look] = {}
         self._empty: dict[str, Look | None] = {}
-        """Files that nothing was in yet, and how they looked."""
+        """Files that had not begun, and how they looked."""
         self._proven: set[str] = set()
         """Databases whose end was compared with their file."""
 
@@ -159,18 +159,16 @@ class Watch:
             if look is not None and look == self._empty.get(name):
                 continue
             try:
-                base = self._log(name).base()
+                beginning = self._log(name).beginning()
             except QserverError as error:
                 if self._files.file_of(name).exists():
                     found.troubles[name] = error
                     found.is_all = False
                 continue
-            if base is not None:
-                self.parents[name] = base.parent
-            elif self._log(name).read(0, 1).last:  # a branch has a checkpoint before its records
-                self.parents[name] = None
-            else:
+            if beginning is None:
                 self._empty[name] = look
+            else:
+                self.parents[name] = beginning.parent
 
     def _look_at(self, name: str, most: int, found: Found) -> int:
         """Add what is new in one file; return how many bytes of records that is."""
@@ -180,8 +178,10 @@ class Watch:
             return 0
         end, parent = self.ends.get(name), None
         if end is None:
-            base = log.base()
-            end = UNKNOWN
+            beginning = log.beginning()
+            if beginning is None:
+                return 0  # it has taken the place of the file that was there
+            base, end = beginning.base, UNKNOWN
             if base is not None:
                 above = found.ends.get(base.parent) or self.ends.get(base.parent)
                 if above is None or above.version < base.version:

@@ -76,6 +76,17 @@ class LiveRecords(msgspec.Struct, frozen=True):
     """The newest."""
 
 
+class Beginning(msgspec.Struct, frozen=True):
+    """How a log begins."""
+
+    base: Base | None
+    """Of what it is a branch; None if it is not one."""
+
+    @property
+    def parent(self) -> str | None:
+        return None if self.base is None else self.base.parent
+
+
 class Torn(Exception):
     """What was read does not fit together: the server has written meanwhile."""
 
@@ -123,9 +134,9 @@ class LiveLog:
 
         return self._whole(read)
 
-    def base(self) -> Base | None:
-        """Return of what this is a branch; None if it is not, or is not made to its end."""
-        return self._whole(_base)
+    def beginning(self) -> Beginning | None:
+        """Return how the log begins; None if it is empty, or a branch that is still being made."""
+        return self._whole(_beginning)
 
     def _whole(self, work: Callable[[Tables], T]) -> T:
         """Return what the work found, all of it at one moment."""
@@ -356,8 +367,12 @@ class Tables:
         return bytes(values[begin:end])
 
 
-def _base(tables: Tables) -> Base | None:
-    return None if tables.last(CHECKPOINTS) is None else read_base(tables)
+def _beginning(tables: Tables) -> Beginning | None:
+    base = read_base(tables)
+    if tables.last(CHECKPOINTS) is not None:
+        return Beginning(base)
+    # The base of a branch is written first; what holds the place of lent records follows it.
+    return None if base is not None or tables.last(RECORDS) is None else Beginning(None)
 
 
 def _check_format(path: Path, pages: Pages) -> None:

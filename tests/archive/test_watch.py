@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree, rmtree
 
 import pytest
 
+from qserver.archive.basing import families_in
 from qserver.archive.segments import Changes, State
 from qserver.archive.watch import Found, Watch
 from qserver.durability.branch_log import begin_branch
 from qserver.durability.kept import empty
+from qserver.durability.log_over import LogOver
 from qserver.durability.pinning import pin_in_log
+from qserver.durability.port import Log, StoredPage, StoredRecord
 from qserver.durability.sqlite import open_log
 from qserver.storage.transaction import Transaction
 from tests.archive.databases import Database
@@ -155,6 +158,45 @@ async def test_a_branch_begins_when_the_version_of_its_parent_was_found(tmp_path
     assert found.removed == ["a-below"]
     watch.confirm(found)
     assert not look(watch)
+
+
+class LookedAt(LogOver):
+    """A log that somebody looks at after each write."""
+
+    def __init__(self, own: Log, look: Callable[[], None]) -> None:
+        super().__init__(own)
+        self._look = look
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        await self.own.save_pages(pages)
+        self._look()
+
+    async def save_records(self, records: Sequence[StoredRecord]) -> None:
+        await self.own.save_records(records)
+        self._look()
+
+
+async def test_a_branch_that_is_being_made_is_left_alone_until_it_is_one(tmp_path: Path) -> None:
+    """What holds the place of lent records is not a log that was cut."""
+    above, below = Database(tmp_path, "above"), Database(tmp_path, "below")
+    await above.commit(4)
+    watch = Watch(tmp_path, NOTHING)
+    saved(watch)
+    seen = []
+
+    def look_meanwhile() -> None:
+        found = look(watch)
+        watch.confirm(found)
+        seen.append((bool(found), watch.lost, families_in(tmp_path)))
+
+    async with await open_log(above.path) as parent, await open_log(below.path) as own:
+        kept = await pin_in_log(parent, "below", 4)
+        assert kept is not None
+        await begin_branch(LookedAt(own, look_meanwhile), parent, "above", kept, 4)
+    assert seen == [(False, set(), {"above": ["above"]})] * 2
+    (found,) = look(watch).changes
+    assert (found.database, found.parent, found.version) == ("below", "above", 4)
+    assert families_in(tmp_path) == {"above": ["above", "below"]}
 
 
 async def test_a_file_that_cannot_be_read_does_not_keep_the_others(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from qserver.durability.branch_log import begin_branch
 from qserver.durability.data_file import make_if_absent
 from qserver.durability.files import beside
 from qserver.durability.kept import KeptCheckpoint, empty
-from qserver.durability.live_log import LiveLog, Pages
+from qserver.durability.live_log import Beginning, LiveLog, Pages
 from qserver.durability.pinning import pin_in_log
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
@@ -188,11 +188,12 @@ async def test_a_branch_is_told_by_its_file(tmp_path: Path) -> None:
     async with await open_log(above) as parent, await open_log(below) as own:
         kept = await pin_in_log(parent, "below", 3)
         assert kept is not None and kept.version == empty().version
-        assert LiveLog(below).base() is None, "it is not one yet"
+        assert LiveLog(below).beginning() is None, "it is not one yet"
         await begin_branch(own, parent, "above", KeptCheckpoint(0, 0.0, 0, 0), 3)
-    base = LiveLog(below).base()
-    assert base is not None and (base.parent, base.version) == ("above", 3)
-    assert LiveLog(above).base() is None
+    beginning = LiveLog(below).beginning()
+    assert beginning is not None and beginning.base is not None
+    assert (beginning.base.parent, beginning.base.version) == ("above", 3)
+    assert LiveLog(above).beginning() == Beginning(None)
 
 
 def test_what_is_no_file_of_ours_or_not_there_is_refused(tmp_path: Path) -> None:
