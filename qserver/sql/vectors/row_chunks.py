@@ -39,6 +39,7 @@ class RowChunk:
     ) -> Iterator[None]:
         from qserver.values.vectors import vector_of  # imports numpy
 
+        self.is_ready = False
         for wanted in columns:
             at = wanted.position
             vector = vector_of([row[at] for row in self._rows], wanted)

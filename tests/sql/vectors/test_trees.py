@@ -180,3 +180,18 @@ async def test_a_sum_that_may_be_too_long_is_left_to_row_code() -> None:
             sql = "SELECT sum(a.v) FROM a JOIN b ON a.k = b.id"
             assert await answer(database, sql) == "[\"(Decimal('461168601842738790350'),)\"]"
             assert counts["refused"] == 1
+
+
+async def test_rows_of_small_pages_that_have_no_vectors_are_left_to_row_code() -> None:
+    """Each column is asked for alone: that another one has a vector says nothing about this one."""
+    async with opened_sql() as database:
+        await large(database)
+        await database.execute("CREATE TABLE c (id INT PRIMARY KEY, g INT, n NUMERIC(30, 9))")
+        await database.execute("INSERT INTO c VALUES (1, 1, 1.5), (2, 2, 'NaN'), (3, 3, 1e20)")
+        sql = "SELECT c.g, sum(a.v), max(c.n) FROM a JOIN c ON a.k = c.id GROUP BY c.g"
+        plan = await database.execute(f"EXPLAIN {sql}")
+        assert isinstance(plan, Result)
+        assert any("Tree: 2 scans" in row[0] for row in plan.rows)
+        expected = await answer(by_rows(database), sql)
+        assert "NaN" in expected
+        assert await answer(database, sql) == expected
