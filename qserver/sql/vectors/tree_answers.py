@@ -26,9 +26,7 @@ def averages_of(rows: TreeRows, outputs: tuple[Output, ...]) -> int:
 def answers(rows: TreeRows, outputs: tuple[Output, ...], averages: int) -> Iterator[list[Any]]:
     """Yield the rows, one of each output together, some at a time."""
     at_once = max(1, AVERAGES_AT_ONCE // averages) if averages else ROWS_AT_ONCE
-    for start in range(0, rows.length, at_once):
-        stop = min(start + at_once, rows.length)
-        piece = rows if stop - start == rows.length else rows.part(start, stop)
+    for piece in rows.pieces(at_once):
         sides = [_rows_of(piece, output) for output in outputs]
         yield sides[0] if len(sides) == 1 else list(zip(*sides, strict=True))
 

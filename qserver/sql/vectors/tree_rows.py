@@ -5,7 +5,7 @@ A join only chooses row numbers; a column is gathered when a program reads it, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -113,6 +113,14 @@ class TreeRows:
 
     def part(self, start: int, stop: int) -> TreeRows:
         return self.some(np.arange(start, stop))
+
+    def pieces(self, most: int) -> Iterator[TreeRows]:
+        """Yield all rows, so many at a time."""
+        if self.length <= most:
+            yield self
+            return
+        for start in range(0, self.length, most):
+            yield self.part(start, min(start + most, self.length))
 
     def values(self, program: Program, wanted: tuple[int, ...]) -> list[Vector]:
         """Return vectors of some steps, each with a value for each row."""

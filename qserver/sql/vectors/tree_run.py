@@ -55,6 +55,11 @@ RIGHT_ROWS_MAX: Final = 2**20
 FIRST_ROWS_MAX: Final = 2**20
 """If more rows are wanted, all are given."""
 
+FIRST_ROWS_AT_ONCE_MIN: Final = 8192
+FIRST_ROWS_OF_WANTED: Final = 4
+"""Rows among which the first are looked for at once: at least so many, and so many for each that is
+wanted. Python needs ten milliseconds to sort the texts of a key."""
+
 FIRST_ROWS_OF_STEP: Final = 8
 """The rows that cost one step where the first are looked for: texts are compared by Python."""
 
@@ -117,12 +122,14 @@ class TreeRun:
             yield from batches
             return
         first = FirstTreeRows(plan, int(most))
+        at_once = max(FIRST_ROWS_AT_ONCE_MIN, FIRST_ROWS_OF_WANTED * int(most))
         for rows in batches:
             if rows is None or not rows.length:
                 yield None
                 continue
-            yield first.among(rows)
-            yield from self._worked(rows.length // FIRST_ROWS_OF_STEP)
+            for piece in rows.pieces(min(at_once, BATCH_ROWS_MAX)):
+                yield first.among(piece)
+                yield from self._worked(piece.length // FIRST_ROWS_OF_STEP)
 
     def _worked(self, steps: int) -> Iterator[None]:
         """Charge steps, and yield if that is due."""
@@ -171,8 +178,7 @@ class TreeRun:
                 yield None
                 continue
             if part.is_slow:
-                for start in range(0, rows.length, SLOW_ROWS_MAX):
-                    piece = rows.part(start, min(start + SLOW_ROWS_MAX, rows.length))
+                for piece in rows.pieces(SLOW_ROWS_MAX):
                     yield self._passing(piece, part.check)
                     yield from self._worked(SLOW_STEPS * piece.length)
                 continue
@@ -334,10 +340,9 @@ class TreeRun:
             yield from self._computed(rows, len(part.program.steps) + 4 * len(part.calls))
         columns, length = yield from self._in_turns(grouping.finished(), WAITING_MAX)
         found = TreeRows({part.source: (columns, None)}, length, self._constants)
-        for start in range(0, length, BATCH_ROWS_MAX):
-            stop = min(start + BATCH_ROWS_MAX, length)
-            yield found if length <= BATCH_ROWS_MAX else found.part(start, stop)
-            yield from self._worked((stop - start) // ROWS_OF_STEP)
+        for piece in found.pieces(BATCH_ROWS_MAX):
+            yield piece
+            yield from self._worked(piece.length // ROWS_OF_STEP)
 
 
 class _RightSide:

@@ -179,3 +179,25 @@ async def test_all_rows_are_made_where_only_row_code_computes_a_key() -> None:
             plan = await database.execute(f"EXPLAIN {FIRST} ORDER BY {key} LIMIT 3")
             assert isinstance(plan, Result)
             assert not any("first rows" in row[0] for row in plan.rows), key
+
+
+async def test_many_texts_are_compared_some_at_a_time() -> None:
+    """Python sorts them, and others wait. More come at once only where more rows are wanted."""
+    lengths: list[int] = []
+    among = FirstTreeRows.among
+
+    def noted(self: FirstTreeRows, rows: TreeRows) -> TreeRows:
+        lengths.append(rows.length)
+        return among(self, rows)
+
+    sql = "SELECT a.t, count(*) FROM a JOIN b ON a.k = b.id GROUP BY a.t ORDER BY a.t LIMIT $1"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FirstTreeRows, "among", noted)
+        async with opened_sql() as database:
+            await large(database)
+            for most, at_once in ((3, 8192), (3000, 12_000), (10_000, 20_000)):
+                expected = await in_order(by_rows(database), sql, [most])
+                lengths.clear()
+                assert await in_order(database, sql, [most]) == expected
+                assert max(lengths) == at_once
+                assert sum(lengths) == 20_000
