@@ -112,6 +112,8 @@ class Server:
         for worker in workers:
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
+        if workers:  # each has the lock of the folder until its end
+            eventually(lambda: not _alive(workers), f"of {workers} some live on")
 
     def workers(self) -> list[int]:
         """The processes that it has forked, the oldest first."""
@@ -120,6 +122,13 @@ class Server:
         )
         rows = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
         return sorted(pid for pid, parent in rows if parent == self.process.pid)
+
+
+def _alive(processes: list[int]) -> bool:
+    """Return whether any has not ended; one that nobody has asked for its exit code has."""
+    command = ["ps", "-o", "stat=", "-p", ",".join(map(str, processes))]
+    states = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    return any(not state.startswith("Z") for state in states)
 
 
 def launch(
