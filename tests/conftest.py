@@ -63,7 +63,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 load()  # so that a first plan over vectors is made as later ones are, whichever test comes first
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = SEED
     config.pluginmanager.register(Durations())
     config.pluginmanager.register(FewDots())
     if config.getoption("dist") != "no" and not hasattr(config, "workerinput"):

@@ -7,14 +7,20 @@
     @pytest.mark.parametrize("mutant", sampled(MUTANTS, 30), …)     30 by day, all at night
     @settings(max_examples=examples(150))                           50 by day, 150 at night
 
-A run ends with its seed; QSERVER_TEST_SEED repeats the sample. The seed is put into the
-environment, so that all processes of a run draw the same.
+By day the seed follows from the files that are committed, so that a commit is judged by the same
+tests wherever it is tested, and the next commit by others. At night, and where there is no git,
+chance draws it. Hypothesis tries what the seed says too.
+
+A run ends with its seed; QSERVER_TEST_SEED repeats the run. The seed is put into the environment,
+so that all processes of a run draw the same.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from random import Random, SystemRandom
 from typing import Final, TypeVar
 
@@ -25,8 +31,28 @@ from tests.given import GIVEN
 
 Thing = TypeVar("Thing")
 
+SEEDS: Final = 1_000_000
+
+
+def seed_of_the_commit(folder: Path) -> int | None:
+    """A number that follows from the files of the last commit; None where there is no git."""
+    try:
+        command = ["git", "rev-parse", "--verify", "--quiet", "HEAD^{tree}"]
+        told = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    except OSError:
+        return None
+    return int(told.stdout, 16) % SEEDS if told.returncode == 0 else None
+
+
+def _seed() -> int:
+    if given := GIVEN.get("QSERVER_TEST_SEED"):
+        return int(given)
+    committed = None if NIGHTLY else seed_of_the_commit(Path(__file__).parents[1])
+    return SystemRandom().randrange(SEEDS) if committed is None else committed
+
+
 NIGHTLY: Final = GIVEN.get("QSERVER_NIGHTLY", "") not in ("", "0")
-SEED: Final = int(GIVEN.get("QSERVER_TEST_SEED", SystemRandom().randrange(1_000_000)))
+SEED: Final = _seed()
 os.environ["QSERVER_TEST_SEED"] = str(SEED)
 
 SHARE_OF_LONG: Final = 1 / 6

@@ -94,6 +94,26 @@ def test_a_sample_has_what_is_always_wanted_and_no_more_than_there_is() -> None:
     assert sampling.drawn("abc", 0, always="ac") == ["a", "c"]
 
 
+def test_a_seed_follows_from_the_files_of_the_last_commit(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        author = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *author, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    def seed_after(content: str, message: str) -> int | None:
+        (tmp_path / "file").write_text(content)
+        git("add", "file")
+        git("commit", "--allow-empty", "-m", message)
+        return sampling.seed_of_the_commit(tmp_path)
+
+    assert sampling.seed_of_the_commit(tmp_path) is None
+    git("init")
+    assert sampling.seed_of_the_commit(tmp_path) is None
+    first, again, second = (seed_after(*each) for each in (("1", "a"), ("1", "b"), ("2", "b")))
+    assert first == again != second
+    (tmp_path / "file").write_text("not committed")
+    assert sampling.seed_of_the_commit(tmp_path) == second
+
+
 def test_the_parts_of_the_night_are_targets_and_are_told() -> None:
     makefile = (ROOT / "Makefile").read_text()
     parts = re.findall(r"^define NIGHTLY\n(.*?)^endef", makefile, re.MULTILINE | re.DOTALL)[0]
