@@ -145,11 +145,14 @@ def attributes_of(node: ast.AST) -> Iterator[str]:
 
 
 def inherited(name: str, own: Mapping[str, set[str]], bases: Mapping[str, set[str]]) -> set[str]:
-    names = set(own.get(name, ()))
-    for base in bases.get(name, ()):
-        if base != name:
-            names |= inherited(base, own, bases)
-    return names
+    """What a class has, its bases included. Classes of one name in several files are taken as one,
+    so a class may be among its own bases."""
+    found, waiting = {name}, [name]
+    while waiting:
+        more = bases.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return {each for one in found for each in own.get(one, ())}
 
 
 def is_name(span: str) -> bool:
