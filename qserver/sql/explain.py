@@ -267,6 +267,8 @@ def _describe_scan(node: plan.Scan, shown: Details) -> tuple[str, list[str]]:
     terms = _terms_of(keys, names)
     if terms:
         details.append(f"Key: {' AND '.join(terms)}")
+    if keys.query is not None:
+        details.append(f"Else: reads all, for more than {keys.few} rows of the SubPlan")
     if node.hashed:
         pairs = [f"{text_of(own)} = {text_of(other)}" for own, other in scan_keys(node)]
         details.append(f"Hash Key: {' AND '.join(pairs)}")
@@ -294,7 +296,8 @@ def _terms_of(keys: KeyRange, names: Sequence[str]) -> list[str]:
     terms = [f"{names[at]} = {text_of(each)}" for at, each in enumerate(keys.equal)]
     following = names[len(keys.equal)] if len(keys.equal) < len(names) else ""
     if keys.choices:
-        terms.append(f"{following} IN ({', '.join(map(text_of, keys.choices))})")
+        items = ["SubPlan"] if keys.query else map(text_of, keys.choices)
+        terms.append(f"{following} IN ({', '.join(items)})")
     for bounded, symbol in ((keys.low, ">"), (keys.high, "<")):
         if bounded is not None:
             terms.append(f"{following} {symbol}{'=' if bounded[1] else ''} {text_of(bounded[0])}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from qserver.functions.registry import TableFunction
-from qserver.sql.expressions import AggregateCall, Expression, SortKey, WindowCall
+from qserver.sql.expressions import AggregateCall, Expression, InQuery, SortKey, WindowCall
 from qserver.values.schema import Index, Table
 from qserver.values.types import SqlType
 
@@ -34,6 +34,9 @@ class KeyRange:
     `equal` has one expression per leading key element. `choices` are several values of the next
     element, for IN; `low` and `high` bound it, each with whether the bound is included. Expressions
     name no source of the scan itself.
+
+    The only choice may be an InQuery. Its rows are known when the scan begins: no more than `few`
+    are looked up, for more of them the scan reads all that `equal` leaves.
     """
 
     equal: tuple[Expression, ...] = ()
@@ -42,6 +45,13 @@ class KeyRange:
     choices: tuple[Expression, ...] = ()
     not_null: bool = False
     """The element after `equal` is not NULL."""
+    few: int = 0
+
+    @property
+    def query(self) -> InQuery | None:
+        """The query whose rows are the choices."""
+        first = self.choices[0] if self.choices else None
+        return first if isinstance(first, InQuery) else None
 
 
 @dataclass(frozen=True, slots=True)

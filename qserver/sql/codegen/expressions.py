@@ -537,6 +537,10 @@ class Printer:
         assert self.subqueries is not None
         return self.subqueries.in_query(expression, rows)
 
+    def values_found(self, expression: InQuery, rows: RowVariables) -> str:
+        assert self.subqueries is not None
+        return self.subqueries.values_found(expression, rows)
+
     def quantified(self, expression: Quantified, rows: RowVariables) -> str:
         assert self.subqueries is not None
         return self.subqueries.quantified(expression, rows)

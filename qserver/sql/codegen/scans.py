@@ -2,6 +2,7 @@
 
     the whole key is known             one look-up                 reads one key
     several values of the key (IN)     a look-up each              reads those keys
+    the rows of a query (IN)           the same if they are few, else as if nothing of it were known
     a prefix of the key, or bounds     a range of the tree         reads that range
     the same by an index               a range of the index, then a look-up for each entry
     nothing is known                   all pages                   reads everything that satisfies
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
@@ -27,8 +28,9 @@ from qserver.sql.codegen.hashed_scans import RUNS_BY_ROWS, RUNS_OVER_VECTORS, Ha
 from qserver.sql.codegen.nans import told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import leave_undecided
+from qserver.sql.codegen.sought_rows import LOOKUP_STEPS, sought_pages
 from qserver.sql.codegen.vectors import pages_of_filter
-from qserver.sql.expressions import Expression
+from qserver.sql.expressions import Expression, InQuery
 from qserver.sql.join_conditions import scan_keys
 from qserver.sql.vectors.plans import Matched
 from qserver.sql.walk import conjunction, conjuncts, free_sources, has_subquery, is_volatile
@@ -72,10 +74,6 @@ def produce_pages(
         consume(page, printer.row, condition, printer.inner)
 
     _ScanPrinter(pipeline, node, rows, lambda _: None, take).print()
-
-
-KEY_STEPS: Final = 2
-"""The steps of a key look-up."""
 
 
 def can_be_first_rows(node: plan.Scan) -> bool:
@@ -154,7 +152,9 @@ class _ScanPrinter:
             len(self.node.table.primary_key) if access.index is None else len(access.index.columns)
         )
         equal = len(access.range.equal) + bool(access.range.choices)
-        if access.index is None and equal == key_length:
+        if access.range.query is not None:
+            self._sought(access.range.query, exact=equal == key_length)
+        elif access.index is None and equal == key_length:
             self._look_up()
         elif access.index is None:
             self._table_range()
@@ -163,7 +163,7 @@ class _ScanPrinter:
 
     def _for(self, head: str | None) -> AbstractContextManager[None]:
         """Loop over the keys of IN or ANY, with yield checks: there may be a million."""
-        return nullcontext() if head is None else self._paced(head, str(KEY_STEPS))
+        return nullcontext() if head is None else self._paced(head, str(LOOKUP_STEPS))
 
     def _matches(self) -> None:
         """Print the condition and the consumer inside."""
@@ -229,6 +229,55 @@ class _ScanPrinter:
             self.source.name("Descending", Descending)
             code = f"Descending({code})"
         return code
+
+    # --- by the rows of a query ---
+
+    def _sought(self, query: InQuery, exact: bool) -> None:
+        """Print the look-ups of a query's rows, or the scan instead if they are many."""
+        index, table, keys = self.node.access.index, self.node.table, self.node.access.range
+        by, columns = (table, table.primary_key) if index is None else (index, index.columns)
+        descending = () if index is None else index.descending
+        source, at = self.source, len(keys.equal)
+        found, key, steps, page = map(source.fresh, ("found", "k", "steps", "page"))
+        source.line(f"{found}, _, _ = {self.printer.values_found(query, self.rows)}")
+        checks: list[str] = []
+        equal = [
+            self._element(each, columns[place], any(descending[place : place + 1]), checks)
+            for place, each in enumerate(keys.equal)
+        ]
+        down = any(descending[at : at + 1])
+        wanted = ", ".join([*equal, self._wrap(key, query.operands[0].type.kind, down)])
+        source.name("sought_pages", sought_pages)
+        source.name("TOP", TOP)
+        with source.block_if(checks):
+            if exact and (index is None or index.unique):
+                one = source.fresh("r")
+                pages = f"([{one}] for {one} in (get_entry({by.id}, ({wanted},)),) if {one})"
+            else:
+                pages = f"scan_values({by.id}, ({wanted},), ({wanted}, TOP))"
+            find = self._of_entries(pages)
+            if not equal:
+                every = f"scan_values({table.id}, None, None, {self.predicate()})"
+            else:
+                prefix = ", ".join(equal)
+                every = f"scan_values({by.id}, ({prefix},), ({prefix}, TOP))"
+                every = self._of_entries(every)
+            ways = f"{keys.few}, lambda {key}: {find}, lambda: {every}, {columns[at]}"
+            head = f"for {steps}, {page} in sought_pages({found}, {ways}):"
+            with self._paced(head, steps):
+                if self.take_page is not None:
+                    self.take_page(page, self)
+                    return
+                with self.pipeline.for_each(self.row, page):
+                    self._matches()
+
+    def _of_entries(self, pages: str) -> str:
+        """Return the rows of an index's entries, page by page."""
+        if self.node.access.index is None:
+            return pages
+        page, entry = self.source.fresh("p"), self.source.fresh("e")
+        rows = f"get_entry({self.node.table.id}, {entry}) for {entry} in {page}"
+        return f"([{rows}] for {page} in {pages})"
 
     # --- by range ---
 

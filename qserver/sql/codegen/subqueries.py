@@ -78,7 +78,7 @@ class Subqueries:
     def in_query(self, expression: InQuery, rows: RowVariables) -> str:
         if len(expression.operands) == 1:
             self.source.name("is_in", is_in)
-            found = self._call(expression.plan, rows, "set", "")
+            found = self.values_found(expression, rows)
             (operand,) = expression.operands
             value = told_apart(self.source, operand.type, self.printer.value(operand, rows))
             if may_be_long(operand):
@@ -98,6 +98,10 @@ class Subqueries:
             )
             code = self._steps(f"row_is_in(context, {row}, {found})", row_is_in)
         return self._negated(code) if expression.negated else code
+
+    def values_found(self, expression: InQuery, rows: RowVariables) -> str:
+        """Return the code for the values of the only column, as `is_in` takes them."""
+        return self._call(expression.plan, rows, "set", "")
 
     def quantified(self, expression: Quantified, rows: RowVariables) -> str:
         found = self._call(expression.plan, rows, "rows", "{rows}")

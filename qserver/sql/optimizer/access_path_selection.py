@@ -4,6 +4,9 @@ A key serves equalities of its leading columns with expressions that do not depe
 IN or bounds on the next column, including the bounds of a pattern with a fixed prefix. A condition
 that the key guarantees is not checked again.
 
+`IN (query)` serves where a list would, if the query is read once. Its rows may be many, so a scan
+that finds a key in another way does that.
+
 A secondary index is used for equalities and IN, and for a range only if both ends are bounded: a
 row found by an index costs as much as twenty rows of a scan.
 """
@@ -15,12 +18,19 @@ from dataclasses import replace
 
 from qserver.functions.text.prefixes import bounds_of
 from qserver.sql import plan
-from qserver.sql.expressions import Apply, Cast, Column, Expression, InList, Slot
-from qserver.sql.optimizer.estimate import RowCount
+from qserver.sql.expressions import Apply, Cast, Column, Expression, InList, InQuery, Slot
+from qserver.sql.optimizer.estimate import LOOKUPS_WORTH_A_SCAN, RowCount, estimate
 from qserver.sql.plan import Access, KeyRange, Plan
-from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named, tree_rebuilt
+from qserver.sql.walk import (
+    conjunction,
+    conjuncts,
+    free_sources,
+    is_volatile,
+    sources_named,
+    tree_rebuilt,
+)
 from qserver.values.schema import Index
-from qserver.values.types import TEXT, Kind
+from qserver.values.types import CAREFUL_KINDS, TEXT, Kind
 
 _TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.NAME})
 """Types whose keys are those of text, in the same order."""
@@ -31,12 +41,26 @@ def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
     def chosen(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan) or each.access != Access():
             return each
-        access, rest = best_access(each, conjuncts(each.condition))
+        conditions = conjuncts(each.condition)
+        access, rest = best_access(each, conditions)
+        query = None if access is None else access.range.query
+        if access is not None and query is not None:
+            access = _with_few(each, access, row_count)
+            if not access.range.few:  # reading such a table costs nothing
+                access, rest = best_access(each, [one for one in conditions if one is not query])
+                rest.append(query)
         if access is None:
             return each
         return replace(each, access=access, condition=conjunction(rest))
 
     return tree_rebuilt(node, chosen)
+
+
+def _with_few(scan: plan.Scan, access: Access, row_count: RowCount) -> Access:
+    """Return the access with the number of look-ups that cost as much as reading the rows."""
+    prefix = Access(access.index, KeyRange(access.range.equal))
+    rows = estimate(replace(scan, access=prefix, condition=None), row_count)
+    return replace(access, range=replace(access.range, few=int(rows / LOOKUPS_WORTH_A_SCAN)))
 
 
 def best_access(
@@ -67,6 +91,7 @@ class _Terms:
     def __init__(self) -> None:
         self.equal: tuple[Expression, Expression] | None = None
         self.choices: tuple[tuple[Expression, ...], Expression] | None = None
+        self.query: InQuery | None = None
         self.low: tuple[Expression, bool, Expression] | None = None
         self.high: tuple[Expression, bool, Expression] | None = None
 
@@ -76,6 +101,8 @@ def _terms(scan: plan.Scan, conditions: list[Expression]) -> dict[int, _Terms]:
     for condition in conditions:
         if isinstance(condition, InList):
             _note_choices(scan, condition, terms)
+        elif isinstance(condition, InQuery):
+            _note_query(scan, condition, terms)
         elif isinstance(condition, Apply) and condition.function.comparison in _MIRRORED:
             left, right = condition.arguments
             symbol = condition.function.comparison
@@ -138,6 +165,17 @@ def _note_choices(scan: plan.Scan, condition: InList, terms: dict[int, _Terms]) 
     of_column.choices = of_column.choices or (condition.items, condition)
 
 
+def _note_query(scan: plan.Scan, condition: InQuery, terms: dict[int, _Terms]) -> None:
+    if condition.negated or len(condition.operands) != 1 or free_sources(condition.plan):
+        return
+    column = _column_of(scan, condition.operands[0])
+    if column is None or column.type.kind in CAREFUL_KINDS:
+        return
+    if condition.equals[0].comparison == "=":
+        of_column = terms.setdefault(column.position, _Terms())
+        of_column.query = of_column.query or condition
+
+
 def _column_of(scan: plan.Scan, side: Expression) -> Column | None:
     """The column of the scan that this is, or a cast to text of which changes nothing."""
     if isinstance(side, Cast) and side.type == TEXT and side.operand.type.kind in _TEXTS:
@@ -169,7 +207,7 @@ def _fit(
         score += more
     whole = len(equal) + bool(keys.choices) == len(columns)
     unique = index is None or index.unique
-    if whole and unique:
+    if whole and unique and keys.query is None:
         score += 1000
     elif index is not None and score:
         score -= 1  # the primary key finds rows without a second look-up
@@ -183,6 +221,9 @@ def _fit_next(
     if of_next.choices is not None:
         used.add(id(of_next.choices[1]))
         return 8.0, replace(keys, choices=of_next.choices[0])
+    if of_next.query is not None and not sources_named(keys):
+        used.add(id(of_next.query))
+        return 5.0, replace(keys, choices=(of_next.query,))
     low, high = of_next.low, of_next.high
     bounds = [bound for bound in (low, high) if bound is not None]
     descending = bool(index and index.descending and index.descending[len(keys.equal)])

@@ -40,6 +40,10 @@ FOUND_IN_CATALOG = 10.0
 """Rows that a look-up in a catalog finds: those of one object."""
 
 
+LOOKUPS_WORTH_A_SCAN = 20.0
+"""A look-up by key costs about as much as this many rows of a scan."""
+
+
 def estimate(node: Plan, row_count: RowCount) -> float:
     """Estimate the rows of a plan; at least one."""
 
@@ -98,18 +102,19 @@ def _scan(node: plan.Scan, row_count: RowCount, rows_of: RowsOf) -> float:
     rows = float(row_count(node.table))
     keys = node.access.range
     equal = len(keys.equal) + bool(keys.choices)
+    choices = _count(keys.choices) if keys.query is None else rows_of(keys.query.plan)
     index = node.access.index
     if index is None:
         unique, width = True, len(node.table.primary_key)
     else:
         unique, width = index.unique, len(index.columns)
     if unique and equal == width:
-        rows = float(max(1, _count(keys.choices)))
+        rows = float(max(1, choices)) if keys.query is None else min(rows, choices)
     else:
         rows *= EQUAL ** len(keys.equal)
         if keys.equal and not node.table.has_tree:
             rows = min(rows, FOUND_IN_CATALOG)
-        rows *= min(1.0, EQUAL * _count(keys.choices)) if keys.choices else 1.0
+        rows *= min(1.0, EQUAL * choices) if keys.choices else 1.0
         rows *= COMPARED ** sum(bound is not None for bound in (keys.low, keys.high))
         if index is None and _pins_key(node):
             rows = 1.0

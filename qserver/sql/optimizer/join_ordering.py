@@ -19,7 +19,14 @@ from qserver.sql import plan
 from qserver.sql.expressions import Expression
 from qserver.sql.join_conditions import divided_between, hash_keys, is_equality
 from qserver.sql.optimizer.access_path_selection import best_access
-from qserver.sql.optimizer.estimate import RowCount, Side, estimate, joined_rows, scans_below
+from qserver.sql.optimizer.estimate import (
+    LOOKUPS_WORTH_A_SCAN,
+    RowCount,
+    Side,
+    estimate,
+    joined_rows,
+    scans_below,
+)
 from qserver.sql.plan import Plan
 from qserver.sql.walk import (
     conjunction,
@@ -28,9 +35,6 @@ from qserver.sql.walk import (
     output_sources,
     sources_named,
 )
-
-LOOKUPS_WORTH_A_SCAN = 20.0
-"""A look-up by key costs about as much as this many rows of a scan."""
 
 
 def join_ordering(node: Plan, row_count: RowCount) -> Plan:

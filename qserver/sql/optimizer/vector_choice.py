@@ -39,7 +39,8 @@ def _cost(node: Plan, row_count: RowCount) -> float:
         case plan.Scan():
             bare = replace(node, condition=None)
             cost = estimate(bare, row_count)
-            return cost + _of_subqueries(node.condition, row_count)
+            read = _of_subqueries(node.condition, row_count)
+            return cost + read + _of_subqueries(node.access.range.query, row_count)
         case plan.Join():
             left = estimate(node.left, row_count)
             cost = _cost(node.left, row_count)

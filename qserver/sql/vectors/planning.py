@@ -40,6 +40,7 @@ def reads_whole_pages(node: plan.Plan) -> bool:
         access.index is None
         and not access.partial
         and not access.backward
+        and access.range.query is None
         and equal < len(node.table.primary_key)
     )
 

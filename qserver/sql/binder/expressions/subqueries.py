@@ -53,22 +53,33 @@ def bind_array_query(scope: Scope, node: ast.ArrayQuery) -> Expression:
 
 def bind_in_query(scope: Scope, node: ast.InQuery) -> Expression:
     operand = scope.bind(node.operand)
-    return _in_query(scope, operand, node.query, node.negated, node.position)
+    query = _query(scope, node.query, node.position)
+    return _in_query(scope, operand, query, node.negated, node.position)
 
 
 def bind_quantified(scope: Scope, node: ast.Quantified) -> Expression:
     operand = scope.bind(node.operand)
     require_schema(scope.binding, node.symbol, node.position)
     source = node.source
-    if not isinstance(source, ast.Query):
-        return _over_values(scope, node, operand, source)
+    if isinstance(source, ast.Query):
+        return _over_query(scope, node, operand, _query(scope, source, node.position))
+    if isinstance(source, ast.ArrayQuery) and not isinstance(operand, RowValue):
+        query = _one_column(scope, source.query, source.position)
+        if query.columns[0].type.kind not in (Kind.ARRAY, Kind.RECORD):
+            return _over_query(scope, node, operand, query)  # which can find keys
+    return _over_values(scope, node, operand, source)
+
+
+def _over_query(
+    scope: Scope, node: ast.Quantified, operand: Operand, query: Finished
+) -> Expression:
     if node.symbol == "=" and not node.is_all:
-        return _in_query(scope, operand, source, False, node.position)
+        return _in_query(scope, operand, query, False, node.position)
     if node.symbol in ("<>", "!=") and node.is_all:
-        return _in_query(scope, operand, source, True, node.position)
+        return _in_query(scope, operand, query, True, node.position)
     if isinstance(operand, RowValue):
-        return _over_rows(scope, node, operand, source)
-    query = _query(scope, source, node.position)
+        assert isinstance(node.source, ast.Query)
+        return _over_rows(scope, node, operand, node.source)
     (operand,) = _operands(operand, query, node.position)
     resolved = _comparison(node.symbol, operand, query.columns[0].type, node.position)
     if resolved.returns != BOOLEAN:
@@ -124,9 +135,8 @@ def _over_values(
 
 
 def _in_query(
-    scope: Scope, operand: Operand, node: ast.Query, negated: bool, position: int
+    scope: Scope, operand: Operand, query: Finished, negated: bool, position: int
 ) -> Expression:
-    query = _query(scope, node, position)
     if (
         isinstance(operand, RowValue)
         and len(operand.items) != len(query.columns) == 1
