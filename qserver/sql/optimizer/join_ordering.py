@@ -7,7 +7,8 @@ ones and that gives the fewest rows. Relations that another condition connects c
 unconnected ones last.
 
 Equalities between the two sides make a hash join, or, if the left side is small and the right side
-is a table with a matching key, a look-up for each left row.
+is a table with a matching key, a look-up for each left row. Without equalities, a key between two
+bounds is looked up for each left row, and everything else is a loop over all pairs.
 """
 
 from __future__ import annotations
@@ -160,10 +161,10 @@ def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = 
         return replace(node, lateral=True, method="index")
     keys = hash_keys(node)
     if not keys:
-        return replace(node, method="loop")
+        return _between(node) or replace(node, method="loop")
     rows = estimate(node.left, row_count) if left_rows is None else left_rows
     if node.kind in ("inner", "left") and isinstance(node.right, plan.Scan):
-        lookup = _lookup(node, node.right, row_count)
+        lookup = _lookup(node, node.right)
         table_rows = row_count(node.right.table)
         if lookup is not None and rows * LOOKUPS_WORTH_A_SCAN < max(table_rows, 1):
             return lookup
@@ -173,13 +174,30 @@ def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = 
     return hashed
 
 
-def _lookup(node: plan.Join, scan: plan.Scan, row_count: RowCount) -> plan.Join | None:
+def _lookup(node: plan.Join, scan: plan.Scan) -> plan.Join | None:
     """Return the join as look-ups of the right side's rows, if a key matches."""
     conditions = conjuncts(scan.condition) + conjuncts(node.condition)
     access, rest = best_access(scan, conditions)
     if access is None or not access.range.equal:
         return None
-    if not _uses_left(access, frozenset(output_sources(node.left))):
+    return _looked_up(node, scan, access, rest)
+
+
+def _between(node: plan.Join) -> plan.Join | None:
+    """Return the join as look-ups between two bounds of a key of the right side, if it has them."""
+    scan = node.right
+    if node.kind not in ("inner", "left") or not isinstance(scan, plan.Scan):
+        return None
+    access, rest = best_access(scan, conjuncts(scan.condition) + conjuncts(node.condition))
+    if access is None or access.range.low is None or access.range.high is None:
+        return None
+    return _looked_up(node, scan, access, rest)
+
+
+def _looked_up(
+    node: plan.Join, scan: plan.Scan, access: plan.Access, rest: list[Expression]
+) -> plan.Join | None:
+    if not sources_named(access.range) & frozenset(output_sources(node.left)):
         return None
     right = frozenset(output_sources(node.right))
     own = [each for each in rest if not sources_named(each) - right]
@@ -191,7 +209,3 @@ def _lookup(node: plan.Join, scan: plan.Scan, row_count: RowCount) -> plan.Join 
         lateral=True,
         method="index",
     )
-
-
-def _uses_left(access: plan.Access, left: frozenset[int]) -> bool:
-    return any(sources_named(each) & left for each in access.range.equal)
