@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
 from qserver.sql import plan
 from qserver.sql.codegen.changes import produce_common_change
@@ -22,6 +23,9 @@ from qserver.sql.codegen.nans import may_be_nan, one_nan
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.plan import Change, Plan
 from qserver.sql.walk import everything
+
+ROWS_OF_ITERATION: Final = 8
+"""An iteration that finds nothing costs as much as so many rows."""
 
 
 def produce_with_tables(
@@ -103,7 +107,7 @@ def _print_iterations(
         line(f"{seen} = set({name})")
     give(name)
     with pipeline.source.block(f"while {name}:"):
-        pipeline.yield_check()
+        pipeline.charge_rows(str(ROWS_OF_ITERATION))
         line(f"{fresh} = []")
         _append_rows(pipeline, table.recursive, table.recursive_source, fresh, rows, count)
         if not table.is_all:
