@@ -206,6 +206,12 @@ class _Partition:
         """Steps that a row adds to the aggregate, at most, if they are many."""
         self.rows_at_once = ROWS_AT_ONCE
 
+    def _depends_on_peers(self) -> bool:
+        if self.call.aggregate is None and self.call.name not in _OF_FRAME:
+            return self.call.name in _OF_PEERS
+        frame = self.call.frame
+        return frame.mode != "rows" or frame.exclude in ("group", "ties")
+
     def _find_peers(self) -> Steps[Any]:
         """Find the runs of rows that are equal in the order."""
         orders, starts = self.orders, self.group_starts
@@ -226,13 +232,13 @@ class _Partition:
                 yield from yield_check(self.context)
 
     def values(self) -> Steps[Any]:
-        yield from self._find_peers()
+        if self._depends_on_peers():
+            yield from self._find_peers()
         if self.call.aggregate is not None:
             return (yield from self._aggregate())
         compute = _OF_ROW.get(self.call.name)
         if compute is None:
-            yield from yield_check(self.context)
-            return _FUNCTIONS[self.call.name](self)
+            return _FUNCTIONS[self.call.name](self)  # `_put` computes and charges each
         return (
             yield from mapped(self.context, lambda at: compute(self, at), range(len(self.rows)))
         )
@@ -495,6 +501,8 @@ _OF_ROW: dict[str, Callable[[_Partition, int], Any]] = {
     "last_value": _Partition.last_value,
     "nth_value": _Partition.nth_value,
 }
+_OF_FRAME = frozenset({"first_value", "last_value", "nth_value"})
+_OF_PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 
 @lru_cache(maxsize=512)
