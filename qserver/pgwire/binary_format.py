@@ -21,6 +21,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from qserver.errors import (
+    DatatypeMismatch,
     DatetimeFieldOverflow,
     FeatureNotSupported,
     InvalidBinaryRepresentation,
@@ -30,6 +31,7 @@ from qserver.pgwire.messages import NULL, text_of
 from qserver.pgwire.text_format import Reader, Writer
 from qserver.pgwire.types import oid_of
 from qserver.values.interval import Interval
+from qserver.values.records import Record
 from qserver.values.text_output import shown_function
 from qserver.values.types import (
     NUMBERING_KINDS,
@@ -209,7 +211,7 @@ def binary_reader(sql_type: SqlType) -> Reader:
     if sql_type.element is not None:
         return _guarded(_array_reader(sql_type.element), sql_type)
     if sql_type.kind is Kind.RECORD:
-        raise FeatureNotSupported("a parameter cannot be a record")
+        return _guarded(_record_reader(tuple(each for _, each in sql_type.columns)), sql_type)
     read = _READERS.get(sql_type.kind)
     return text_of if read is None else _guarded(read, sql_type)
 
@@ -319,6 +321,30 @@ _READERS: Final[dict[Kind, Reader]] = {
     **dict.fromkeys(NUMBERING_KINDS, _number("!I")),
 }
 """The other kinds are texts."""
+
+
+def _record_reader(types: tuple[SqlType, ...]) -> Reader:
+    if not types:
+        raise FeatureNotSupported("input of anonymous composite types is not implemented")
+    reads = [binary_reader(each) for each in types]
+
+    def record(data: bytes) -> Record:
+        (count,) = _INT.unpack_from(data)
+        if count != len(reads):
+            raise DatatypeMismatch(f"wrong number of columns: {count}, expected {len(reads)}")
+        at, values = _INT.size, []
+        for read in reads:
+            _, size = _FIELD.unpack_from(data, at)
+            at += _FIELD.size
+            if size < -1 or at + max(size, 0) > len(data):
+                raise ValueError("a field is cut off")
+            values.append(None if size == -1 else read(data[at : at + size]))
+            at += max(size, 0)
+        if at != len(data):
+            raise ValueError("there is more behind the last field")
+        return Record(values)
+
+    return record
 
 
 def _array_reader(element: SqlType) -> Reader:

@@ -20,9 +20,10 @@ from qserver.pgwire.prepared import Portal, Prepared
 from qserver.pgwire.rows import RowWriter, row_writer
 from qserver.pgwire.state import State
 from qserver.pgwire.tags import kind_of
-from qserver.pgwire.texts import TEXT_LENGTH_MAX, Text
+from qserver.pgwire.texts import NO_TYPES, TEXT_LENGTH_MAX, Text
 from qserver.pgwire.waits import Waits
-from qserver.query.analysis import analysing
+from qserver.query.analysis import analysing, definitions
+from qserver.query.announced_types import types_with_oids
 from qserver.query.named_statement import NamedStatement
 from qserver.query.named_statements import check_new, statement_named, tag_of_plan
 from qserver.query.plan_cache import CachedPlan
@@ -30,6 +31,7 @@ from qserver.query.planning import Prepared as Planned
 from qserver.query.results import Statement
 from qserver.query.session import Session, portal_named
 from qserver.sql import ast, parse
+from qserver.values.numbering import FIRST_OID
 
 
 class Executing:
@@ -59,11 +61,16 @@ class Executing:
         opened = block.opened if block.transaction else (yield from self.state.find_database())
         try:
             texts = self.state.host.texts
-            text = yield from texts.find(opened.sql.planner, sql, oids)
+            deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
+            own_types = NO_TYPES
+            if any(oid >= FIRST_OID for oid in oids):
+                asked = definitions(opened.sql, block.transaction, deadline, session)
+                catalog, _ = yield from asked
+                own_types = types_with_oids(oids, catalog)
+            text = yield from texts.find(opened.sql.planner, sql, oids, own_types)
             found = None
             if text.parameterized is not None:
                 statement = Statement(text.sql, None, text.parameterized)
-                deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
                 found = yield from analysing(
                     opened.sql, statement, block.transaction, deadline, self.session
                 )
@@ -129,7 +136,7 @@ class Executing:
         block = self.state.block
         opened = block.opened if block.transaction else (yield from self.state.find_database())
         try:
-            text: Text = yield from self.state.host.texts.find(opened.sql.planner, sql, ())
+            text: Text = yield from self.state.host.texts.find(opened.sql.planner, sql)
             statement = Statement(sql, None, text.parameterized)
             deadline = trio.current_time() + (self.state.options().timeout_ms or 0) / 1000
             found: CachedPlan | Planned = yield from analysing(

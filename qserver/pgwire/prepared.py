@@ -103,7 +103,7 @@ class Prepared:
         if plan.parameters is not None:
             if plan.parameters.names:
                 raise ProtocolViolation("parameters have numbers here: write $1 instead of :name")
-            self.parameters = plan.parameters.types
+            self.parameters = plan.parameter_types
         self.reads = not plan.writes
         self.tag = tag_of_plan(plan)
 
@@ -115,7 +115,7 @@ class Prepared:
         inner = found.inner
         takes_parameters = isinstance(statement, ast.Explain | ast.Declare)
         if takes_parameters and isinstance(inner, CachedPlan) and inner.parameters is not None:
-            self.parameters = inner.parameters.types
+            self.parameters = inner.parameter_types
 
     def readers(self, formats: tuple[int, ...]) -> list[Reader]:
         """Make, and remember, what reads each parameter."""

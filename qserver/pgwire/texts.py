@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ from qserver.pgwire.tags import Kind, Sort, kind_of
 from qserver.pgwire.types import type_of_oid
 from qserver.query.planning import Planner
 from qserver.sql import NotShort, PartlyDeclared
+from qserver.values.types import SqlType
 
 TEXTS_KEPT: Final = 1000
+NO_TYPES: Final[Mapping[int, SqlType]] = {}
 TEXT_LENGTH_MAX: Final = 4096
 """Longer texts are not kept."""
 
@@ -36,20 +38,32 @@ class Texts:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, tuple[int, ...]], Text] = {}
 
-    def find(self, planner: Planner, sql: str, oids: tuple[int, ...]) -> Generator[Step, Any, Text]:
-        """Return the steps that look at a text; they return what it is."""
-        known = self._kept.get((sql, oids))
+    def find(
+        self,
+        planner: Planner,
+        sql: str,
+        oids: tuple[int, ...] = (),
+        own_types: Mapping[int, SqlType] = NO_TYPES,
+    ) -> Generator[Step, Any, Text]:
+        """Return the steps that look at a text; they return what it is.
+
+        `own_types` are those of the database, by oid; a text with such is not kept.
+        """
+        known = None if own_types else self._kept.get((sql, oids))
         if known is not None:
             return known
-        found = yield from _read(planner, sql, oids)
-        if len(sql) <= TEXT_LENGTH_MAX:
+        types = {at: own_types.get(oid) or type_of_oid(oid) for at, oid in enumerate(oids, 1)}
+        found = yield from _read(planner, sql, types)
+        if len(sql) <= TEXT_LENGTH_MAX and not own_types:
             if len(self._kept) >= TEXTS_KEPT:
                 self._kept.clear()
             self._kept[sql, oids] = found
         return found
 
 
-def _read(planner: Planner, sql: str, oids: tuple[int, ...]) -> Generator[Step, Any, Text]:
+def _read(
+    planner: Planner, sql: str, types: Mapping[int, SqlType | None]
+) -> Generator[Step, Any, Text]:
     statements = statements_of(sql)
     if not statements:
         return Text(sql, None)
@@ -66,7 +80,6 @@ def _read(planner: Planner, sql: str, oids: tuple[int, ...]) -> Generator[Step, 
         parameterized = planner.parameterize(text, None)
     except NotShort:
         parameterized = yield partial(planner.parameterize_long, text)
-    types = {at: type_of_oid(oid) for at, oid in enumerate(oids, 1)}
     declared = PartlyDeclared({at: each for at, each in types.items() if each is not None})
     if declared:
         parameterized = parameterized.with_declared(declared)

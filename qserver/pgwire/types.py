@@ -1,7 +1,7 @@
 """The numbers by which PostgreSQL's clients know types: oid, size and modifier.
 
-Built-in types have PostgreSQL's own oids. An enum is announced as text: its labels are sent as
-texts in both formats, and a client that does not know the type reads them so.
+Built-in types have PostgreSQL's own oids. Those of a database, enums and the rows of relations,
+have theirs in what a plan tells of its columns; those of their arrays are the next.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ OIDS: Final[Mapping[Kind, tuple[int, int, int]]] = {
 _VECTORS: Final = {"int2vector": 22, "oidvector": 30}
 _LIKE_TEXT: Final = (Kind.ENUM, Kind.UNKNOWN)
 _FULL_INTERVAL: Final = 0x7FFF << 16
+_ENUM_SIZE: Final = 4
 _HEADER: Final = 4
 """PostgreSQL counts the header of a value in the modifiers of some types."""
 
@@ -78,12 +79,18 @@ _HEADER: Final = 4
 def oid_of(sql_type: SqlType) -> int:
     if is_vector(sql_type):
         return _VECTORS[str(sql_type)]
+    if sql_type.oid:
+        return sql_type.oid
     if sql_type.element is not None:
+        if sql_type.element.oid:
+            return sql_type.element.oid + 1
         return OIDS.get(sql_type.element.kind, OIDS[Kind.TEXT])[1]
     return OIDS.get(sql_type.kind, OIDS[Kind.TEXT])[0]
 
 
 def size_of(sql_type: SqlType) -> int:
+    if sql_type.enum is not None and sql_type.oid:
+        return _ENUM_SIZE
     return -1 if sql_type.element is not None else OIDS.get(sql_type.kind, OIDS[Kind.TEXT])[2]
 
 

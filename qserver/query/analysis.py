@@ -21,6 +21,21 @@ from qserver.query.results import Statement
 from qserver.query.session import Session
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql import NotShort
+from qserver.storage.catalog import Catalog
+from qserver.storage.snapshot import Snapshot
+
+
+def definitions(
+    sql: SqlDatabase, inside: OpenTransaction | None, deadline: float, session: Session | None
+) -> Generator[Step, Any, tuple[Catalog, Snapshot]]:
+    """Return what a statement is planned by."""
+    if inside is not None:
+        return inside.transaction.catalog, inside.transaction.snapshot
+    newest = sql.snapshots.take()
+    if newest is None:
+        newest = yield partial(sql.wait_fresh, STRONG, deadline)
+    snapshot = newest if session is None else session.over(newest)
+    return snapshot.catalog, snapshot
 
 
 def analysing(
@@ -35,14 +50,7 @@ def analysing(
     If its kind has none, they return what was parsed. Inside an open transaction it is planned by
     what that has defined.
     """
-    if inside is not None:
-        catalog, snapshot = inside.transaction.catalog, inside.transaction.snapshot
-    else:
-        newest = sql.snapshots.take()
-        if newest is None:
-            newest = yield partial(sql.wait_fresh, STRONG, deadline)
-        snapshot = newest if session is None else session.over(newest)
-        catalog = snapshot.catalog
+    catalog, snapshot = yield from definitions(sql, inside, deadline, session)
     scope = None if session is None else session.scope
     planner, parameterized = sql.planner, statement.parameterized
     assert parameterized is not None, "its caller has read the text"

@@ -30,6 +30,7 @@ import msgspec
 
 from qserver.functions.context import row_bytes
 from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_FINGERPRINT_MAX
+from qserver.query.announced_types import announced_types
 from qserver.query.statement_statistics import StatementCounter
 from qserver.sql import CompiledPlan, Given, types_of
 from qserver.storage.catalog import Catalog
@@ -71,6 +72,7 @@ class CachedPlan:
         "long_columns",
         "may_yield",
         "names",
+        "parameter_types",
         "parameters",
         "row_bytes",
         "size",
@@ -107,8 +109,11 @@ class CachedPlan:
         self.names = names
         self.sizes = sizes
         self.system_tables = system_tables
+        self.parameter_types = (
+            () if made.parameters is None else announced_types(made.parameters.types, catalog)
+        )
         self.columns = tuple([column.name for column in compiled.columns])
-        self.types = tuple([column.type for column in compiled.columns])
+        self.types = announced_types([column.type for column in compiled.columns], catalog)
         self.long_columns = compiled.long_columns
         self.row_bytes = row_bytes(len(self.columns))
         self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))

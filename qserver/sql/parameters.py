@@ -34,6 +34,7 @@ from qserver.errors import (
 from qserver.limits import ARRAY_DIMENSIONS_MAX, JSON_DEPTH_MAX
 from qserver.values.admission import admitter
 from qserver.values.casts import cast_function
+from qserver.values.records import Record
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,
@@ -244,7 +245,7 @@ def _array_converter(sql_type: SqlType, element: SqlType, read: Converter) -> Co
     convert, admit = converter(element), admitter(sql_type)
 
     def inside(value: Any, depth: int = 1) -> Any:
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple) and type(value) is not Record:
             check_dimensions(depth)
             return tuple([inside(each, depth + 1) for each in value])
         return None if value is None else convert(value)

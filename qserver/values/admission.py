@@ -29,6 +29,7 @@ from qserver.values.json_input import json_from_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.numerics import fit_numeric, plain_numeric
 from qserver.values.object_names import ObjectName
+from qserver.values.records import Record
 from qserver.values.second_digits import second_rounder
 from qserver.values.types import (
     INTEGER_BITS,
@@ -55,6 +56,8 @@ def admitter(sql_type: SqlType) -> Admitter:
         return _limited_text_admitter(sql_type)
     if sql_type.enum is not None:
         return _label_admitter(sql_type.enum)
+    if sql_type.kind is Kind.RECORD:
+        return _row_admitter(sql_type)
     if sql_type.element is not None:
         return _array_admitter(sql_type, sql_type.element)
     if sql_type.precision is not None or sql_type.fields is not None:
@@ -253,6 +256,19 @@ def _admit_json(value: Any) -> Any:
     if text is None and value is not None:
         raise mismatch(Kind.JSON, value)
     return None if text is None else json_from_text(text)
+
+
+def _row_admitter(sql_type: SqlType) -> Admitter:
+    admitters = [admitter(each) for _, each in sql_type.columns]
+
+    def admit(value: Any) -> Record | None:
+        if value is None:
+            return None
+        if type(value) is not Record or len(value) != len(admitters):
+            raise mismatch(sql_type, value)
+        return Record([each(item) for each, item in zip(admitters, value, strict=True)])
+
+    return admit
 
 
 def _label_admitter(enum: Enumeration) -> Admitter:

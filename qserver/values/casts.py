@@ -55,6 +55,7 @@ from qserver.values.json_input import json_from_text, jsonb_from_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.log_positions import position_from_text
 from qserver.values.numerics import fit_numeric, plain_numeric, round_to_integer
+from qserver.values.record_input import record_reader
 from qserver.values.second_digits import microseconds_of, second_rounder, time_of
 from qserver.values.text_input import (
     boolean_from_text,
@@ -151,6 +152,8 @@ def context_between(source: SqlType, target: SqlType) -> Context | None:
         if is_vector(target) and source != target:
             return Context.EXPLICIT
         return context_between(source.element, target.element)
+    if target.kind is Kind.RECORD and target.oid and source.kind in STRING_KINDS:
+        return Context.EXPLICIT
     if source.enum is not None and target.enum is not None:
         return Context.IMPLICIT if source.enum.key == target.enum.key else None
     return context_of(source.kind, target.kind)
@@ -188,7 +191,14 @@ def reader(target: SqlType) -> Cast:
         return target.enum.label_of
     if target.fields is not None:
         return interval_reader(target.fields)
+    if target.kind is Kind.RECORD:
+        return record_reader([_field_reader(each) for _, each in target.columns])
     return _READERS[target.kind]
+
+
+def _field_reader(target: SqlType) -> Cast:
+    """What reads a field of a row: one that is too long is refused, not cut."""
+    return _composed(reader(target), _fit_to_size(target))
 
 
 def name_of_text(text: str) -> str:

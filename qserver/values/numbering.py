@@ -30,6 +30,11 @@ Take = Callable[[int], int]
 Part = TypeVar("Part")
 
 
+def row_type_oid(relation: Table | View) -> int:
+    """Return the oid of the type of its rows; 0 if it is none of a database."""
+    return relation.oid + 1 if relation.oid >= FIRST_OID else 0
+
+
 def numbered(definition: Definition, before: Definition | None, take: Take) -> Definition:
     """Return the definition with oids; `before` is what was defined under its name."""
     if type(before) is not type(definition):

@@ -135,7 +135,8 @@ class SqlType:
     For times and intervals `precision` is the number of fractional digits of the second; for
     intervals `fields` may restrict them ("year to month"). An array has `element`, which is no
     array itself, and the name of a vector as `fields` if it is one. An enum has `enum`, a record
-    may have `columns`, its names and types.
+    may have `columns`, its names and types. `oid` is the number of a type that the database
+    defines: that of a relation's rows, and in what clients are told also that of an enum.
     """
 
     kind: Kind
@@ -146,6 +147,7 @@ class SqlType:
     enum: Enumeration | None = None
     fields: str | None = None
     columns: tuple[tuple[str, SqlType], ...] = ()
+    oid: int = 0
 
     def __str__(self) -> str:
         """As PostgreSQL prints it."""
@@ -343,8 +345,8 @@ def is_vector(sql_type: SqlType) -> bool:
     return sql_type.element is not None and sql_type.fields is not None
 
 
-def record_of(columns: tuple[tuple[str, SqlType], ...]) -> SqlType:
-    return SqlType(Kind.RECORD, columns=columns)
+def record_of(columns: tuple[tuple[str, SqlType], ...], oid: int = 0) -> SqlType:
+    return SqlType(Kind.RECORD, columns=columns, oid=oid)
 
 
 def _checked_length(name: str, length: int) -> int:

@@ -119,7 +119,7 @@ class NeonCall(StatementCall):
         else:
             assert opened is not None
             sql = opened.sql
-        text = yield from self.endpoint.service.texts.find(sql.planner, query.query, ())
+        text = yield from self.endpoint.service.texts.find(sql.planner, query.query)
         if text.kind is None:
             raise SqlSyntaxError("the query is empty")
         if text.kind.sort is not Sort.SQL:

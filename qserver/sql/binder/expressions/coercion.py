@@ -219,7 +219,7 @@ def _record(binding: Binding, row: RowValue) -> Expression:
     """Turn a row into one value. The row of a table is NULL if an outer join has no match."""
     items = tuple([settled(binding, item) for item in row.items])
     columns = row.type.columns or replace(row, items=items).type.columns
-    record = Apply(_row_function(columns), items, record_of(columns), nullable=False)
+    record = Apply(_row_function(columns), items, record_of(columns, row.oid), nullable=False)
     if not row.may_be_missing or not items:
         return record
     if row.present is None and row.relation is not None and not binding.marks_rows:
@@ -299,7 +299,7 @@ def _read(
     """Read a quoted literal, NULL or a parameter as a value of the type."""
     if operand.name is None:
         return Constant(None, target)
-    if target.kind is Kind.RECORD:
+    if target.kind is Kind.RECORD and not target.oid:
         raise FeatureNotSupported(_NO_RECORDS, position=operand.position + 1)
     if names_objects(target):
         return _object_names(binding, _read(binding, operand, TEXT), target)
@@ -363,7 +363,8 @@ _NO_RECORDS: Final = "input of anonymous composite types is not implemented"
 
 @lru_cache(maxsize=1024)
 def _reader(target: SqlType) -> CastFunction:
-    if target.element is not None and target.element.kind is Kind.RECORD:
+    element = target.element
+    if element is not None and element.kind is Kind.RECORD and not element.oid:
         return _no_rows
     read = cast_function(TEXT, target)
     return MomentReader(read, target) if is_moment_type(target) else read

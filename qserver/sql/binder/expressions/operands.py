@@ -51,6 +51,8 @@ class RowValue:
     """What it is the row of; its fields are found by the names that the relation has in FROM."""
     present: Expression | None = None
     """What is NULL only if the row is missing. Without it, a row of nothing but NULL is."""
+    oid: int = 0
+    """The oid of its type, if that has a name."""
 
     @property
     def type(self) -> SqlType:
@@ -59,7 +61,7 @@ class RowValue:
             return RECORD
         names = self.names or [f"f{number}" for number in range(1, len(self.items) + 1)]
         types = [item.type for item in self.items]
-        return record_of(tuple(zip(names, types, strict=True)))
+        return record_of(tuple(zip(names, types, strict=True)), self.oid)
 
     @property
     def nullable(self) -> bool:

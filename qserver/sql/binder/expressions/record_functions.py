@@ -25,7 +25,7 @@ from qserver.sql.binder.names.scope import Scope
 from qserver.sql.binder.names.type_names import bind_type
 from qserver.sql.expressions import Apply, Column, Expression
 from qserver.sql.plan import FunctionScan, OutputColumn
-from qserver.values.types import JSON, JSONB, Kind, SqlType, record_of
+from qserver.values.types import JSON, JSONB, Kind, SqlType
 
 
 def wants_columns(item: ast.FunctionRef) -> bool:
@@ -80,7 +80,7 @@ def bind_populating(scope: Scope, node: ast.Call) -> Operand:
         raise _unknown_row_type(node)
     arguments = (base, _json(scope, node, operands[1]))
     made = populate_function(name, base.type)
-    return Apply(made, arguments, record_of(base.type.columns), nullable=True)
+    return Apply(made, arguments, base.type, nullable=True)
 
 
 def _base(scope: Scope, node: ast.Call, operands: list[Operand]) -> Expression:

@@ -168,6 +168,8 @@ def bind_cast(scope: Scope, node: ast.Cast) -> Operand:
         row = row_type(scope, node.type)
         if row is None:
             raise
+        if isinstance(node.operand, ast.ArrayItems) and row.element is not None:
+            return _array_of_rows(scope, node.operand, row)
         return as_row(scope, scope.bind(node.operand), row, leftmost(node))
     operand = node.operand
     if isinstance(operand, ast.ArrayItems) and target.kind is Kind.ARRAY:
@@ -259,6 +261,15 @@ def _array_of_type(scope: Scope, node: ast.ArrayItems, target: SqlType) -> Expre
             wanted = target if operand.type.kind is Kind.ARRAY else target.element
             items.append(explicit(scope.binding, operand, wanted, leftmost(item)))
     return Array(tuple(items), target)
+
+
+def _array_of_rows(scope: Scope, node: ast.ArrayItems, target: SqlType) -> Expression:
+    """Bind ARRAY[…]::t[], where t is the row type of a relation."""
+    assert target.element is not None
+    items = [
+        as_row(scope, bind_item(scope, item), target.element, leftmost(item)) for item in node.items
+    ]
+    return Array(tuple([settled(scope.binding, item) for item in items]), target)
 
 
 def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:

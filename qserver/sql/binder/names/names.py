@@ -167,7 +167,8 @@ def whole_row(scope: Scope, relation: AnyRelation, position: int) -> Operand:
     key = key_of_row(relation) if relation.nullable else None
     present = None if key is None else named(scope, key, position)
     names = tuple(relation.row_names)
-    return RowValue(items, position, names, relation.nullable, relation, present)
+    about = relation.nullable, relation, present, relation.row_oid
+    return RowValue(items, position, names, *about)
 
 
 def _as_part_of_row(relation: AnyRelation, at: int) -> Expression:

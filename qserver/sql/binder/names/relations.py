@@ -16,6 +16,8 @@ from typing import Protocol, TypeVar
 
 from qserver.sql.expressions import Cast, Coalesce, Column, Expression
 from qserver.sql.walk import sources_named
+from qserver.values.numbering import row_type_oid
+from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import BOOLEAN, SqlType
 
@@ -55,6 +57,8 @@ class Relation:
     """Whether a last column, which is not visible, is true in each row that is there."""
     scalar: bool = False
     """Whether its row is the value of its only column: a function that returns such values."""
+    row_oid: int = 0
+    """The oid of the type of its rows, if that has a name."""
 
     @property
     def row_names(self) -> Sequence[str]:
@@ -91,6 +95,10 @@ class JoinedRelation:
     nullable: bool = False
     key: Expression | None = None
     """What is not NULL in a row that is there."""
+
+    @property
+    def row_oid(self) -> int:
+        return 0
 
     @property
     def row_names(self) -> Sequence[str]:
@@ -165,15 +173,21 @@ def relation_of_table(name: str, source: int, table: Table) -> Relation:
     fields = table.columns[: len(table.positions)]
     names = [field.name for field in fields]
     path = table.schema, table.name
-    return Relation(name, source, fields, names, table.positions, table=table, path=path)
+    oid = row_type_oid(table)
+    return Relation(
+        name, source, fields, names, table.positions, table=table, path=path, row_oid=oid
+    )
 
 
 def relation_of_query(
-    name: str, source: int, fields: Sequence[Field], path: Path | None = None
+    name: str, source: int, fields: Sequence[Field], view: View | None = None
 ) -> Relation:
-    """Return the relation of a query, which may be that of the view at `path`."""
+    """Return the relation of a query, which may be that of a view."""
     names = [field.name for field in fields]
-    return Relation(name, source, fields, names, positions_of(names), path=path)
+    made = Relation(name, source, fields, names, positions_of(names))
+    if view is None:
+        return made
+    return replace(made, path=(view.schema, view.name), row_oid=row_type_oid(view))
 
 
 def renamed(relation: Named, name: str, column_names: Sequence[str]) -> Named:

@@ -123,7 +123,7 @@ def _bind_table(scope: Scope, item: ast.TableRef) -> tuple[Plan, Relation]:
         raise missing_table(item.name, item.position)
     scope.binding.note_schema(item.name, view.schema, item.position)
     query = bind_view(scope, view, item.locking)
-    relation = relation_of_query(view.name, query.source, query.columns, (view.schema, view.name))
+    relation = relation_of_query(view.name, query.source, query.columns, view)
     return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
 
