@@ -10,6 +10,7 @@ left before the end, `PagerLeft` ends the statement.
 
 from __future__ import annotations
 
+import codecs
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,18 @@ class Target:
             self._file.close()
         if self._process is not None:
             self._process.wait()
+
+
+class WrittenText:
+    """Takes text as UTF-8 in pieces, as a file does, and writes it."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def write(self, piece: bytes) -> int:
+        self._write(self._decoder.decode(piece))
+        return len(piece)
 
 
 class Output:

@@ -25,13 +25,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from qserver.cli.layouts import Write
 from qserver.cli.shell.arguments import arguments_of
 from qserver.cli.shell.conditions import WORDS, Conditions
 from qserver.cli.shell.failures import StatementFailed, told
-from qserver.cli.shell.output import Output, PagerLeft
+from qserver.cli.shell.output import Output, PagerLeft, WrittenText
 from qserver.cli.shell.printing import Consume, Printer
 from qserver.cli.shell.session_settings import SETTINGS_NOW, SessionSettings, SettingWords
 from qserver.cli.shell.transaction_words import Act, act_of
@@ -47,6 +47,7 @@ from qserver.errors import (
     RateLimited,
 )
 from qserver.limits import SCRIPT_DEPTH_MAX, TRANSACTION_STATEMENTS_MAX
+from qserver.query.copying.statement import read_copy
 from qserver.values.keys import Row
 
 _Answer = TypeVar("_Answer")
@@ -402,9 +403,18 @@ class Shell:
     # --- one statement ---------------------------------------------------------------------------
 
     def _run(self, statement: Statement, consume: Consume) -> None:
+        self.attempt(lambda: self._run_one(statement, consume))
+
+    def attempt(self, call: Callable[[], _Answer]) -> _Answer:
+        """Make a call that runs a statement, where statements run now."""
+        if self._block is not None:
+            raise InvalidRequest(
+                "the statements of a block are sent at COMMIT, and COPY is not one of them",
+                hint="\\set BLOCKS off lets BEGIN open a transaction in a script, too.",
+            )
         self._check_no_doubt()
         try:
-            self._run_one(statement, consume)
+            done = self.patiently(call)
         except QserverError as error:
             if error.code == TRANSACTION_GONE:
                 self._tell_gone(error)
@@ -412,13 +422,19 @@ class Shell:
                 self._has_failed = True
             raise
         self._has_failed = False
+        return done
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where statements run: in the open transaction, or of the version that is read."""
+        if self._transaction is not None:
+            return {"transaction": self._transaction}
+        return {} if self.as_of is None else {"as_of": self.as_of}
 
     @property
     def _options(self) -> dict[str, Any]:
-        if self._transaction is not None:
-            return {"transaction": self._transaction}
-        options: dict[str, Any] = {} if self.as_of is None else {"as_of": self.as_of}
-        return options | ({"settings": self.settings.values} if self.settings.values else {})
+        is_sent = self._transaction is None and self.settings.values
+        return self.place | ({"settings": self.settings.values} if is_sent else {})
 
     def _run_one(self, statement: Statement, consume: Consume) -> None:
         words = statement.words(1)
@@ -427,11 +443,28 @@ class Shell:
             self._send([statement])
         elif not words or words[0] in _READS:
             self.last_query = statement.text
-            self.patiently(lambda: self._stream(statement, consume))
+            self._stream(statement, consume)
+        elif words[0] == "copy":
+            self.copy_to_output(statement.text)
         else:
-            result = self.patiently(lambda: self.client.query(statement.text, **self._options))
+            result = self.client.query(statement.text, **self._options)
             self._sets = self._sets.with_more(sets)
             self._show(statement, result, consume)
+
+    def copy_to_output(self, statement: str) -> None:
+        """Print what COPY … TO STDOUT gives, as it is."""
+        copied = read_copy(statement)
+        if copied.is_from:
+            raise InvalidRequest(
+                "rows cannot be typed behind COPY",
+                hint="\\copy … from 'file' reads them from a file.",
+            )
+        if copied.format.is_binary:
+            raise InvalidRequest(
+                "binary rows are no text that could be printed", hint="\\copy … to 'file'."
+            )
+        file = cast(BinaryIO, WrittenText(self.write))
+        self.attempt(lambda: self.client.copy_out(statement, file, **self.place))
 
     def query(self, sql: str, params: list[Any] | None = None) -> Result:
         """Run a query of the shell's own, where the person's would run."""

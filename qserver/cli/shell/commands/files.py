@@ -9,7 +9,8 @@ from tempfile import NamedTemporaryFile
 from typing import Final
 
 from qserver.cli.shell.commands.call import Call, Command
-from qserver.cli.shell.copying import copy, plain_name
+from qserver.cli.shell.copying import copy
+from qserver.cli.shell.copying_in_bulk import plain_name
 from qserver.cli.shell.scripts import run_file
 from qserver.errors import InvalidRequest
 
@@ -103,7 +104,7 @@ COMMANDS: Final = (
     Command("\\o [file]", "results to a file or |program; alone: to the terminal", _output),
     Command("\\w file", "write the statement before it, or the last one, to a file", _write),
     Command("\\e [file]", "edit the statement, or a file, and run it", _edit, ("\\edit",)),
-    Command("\\copy table from|to 'file'", "rows of a CSV, NDJSON or JSON file in, or out", _copy),
+    Command("\\copy table from|to 'file'", "rows of a file or a program in, or out", _copy),
     Command("\\c [database]", "use another database", _connect, ("\\connect",)),
     Command("\\! [command]", "run a command of the system", _system),
     Command("\\cd [folder]", "change the working folder", _folder),

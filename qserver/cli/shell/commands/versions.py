@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from qserver.cli.command_line import moment
 from qserver.cli.shell.commands.call import Call, Command
-from qserver.cli.shell.copying import plain_name
+from qserver.cli.shell.copying_in_bulk import plain_name
 from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.splitting import Statement
 from qserver.errors import InvalidRequest, QserverError

@@ -1,0 +1,180 @@
+"""\\copy as psql has it, in batches, and in open transactions, against the real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from qserver.cli.shell.commands import run_command
+from qserver.cli.shell.prompt import run_text
+from qserver.cli.shell.shell import Shell
+from qserver.client import Client
+from tests.cli.real_server import KEY
+
+Talk = Callable[[str], str]
+
+
+@pytest.fixture
+def client(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.chdir(tmp_path)
+    with Client(url, KEY, "copies") as client:
+        client.create_database("copies")
+        client.query("create table t (id int primary key, name text, raw bytea)")
+        yield client
+        client.delete_database("copies")
+
+
+@pytest.fixture
+def talk(client: Client) -> Talk:
+    def talk(text: str) -> str:
+        out: list[str] = []
+        run_text(Shell(client, run_command, out.append, out.append), text)
+        return "".join(out)
+
+    return talk
+
+
+def ids(client: Client) -> list[int]:
+    return [row[0] for row in client.query("select id from t order by id").rows]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "with (format csv, header)",
+        "csv header delimiter ';'",
+        "with (format text, null 'none')",
+        "with (format binary)",
+        "binary",
+    ],
+)
+def test_what_goes_out_comes_in(client: Client, talk: Talk, options: str) -> None:
+    client.query(
+        "insert into t values (1, '', '\\x00ff'), (2, null, null), (3, E'a\\\\N\"\\n', '')"
+    )
+    before = client.query("select * from t order by id").rows
+    assert talk(f"\\copy t to 'it''s.rows' {options};").startswith("COPY: ")
+    client.query("delete from t")
+    assert talk(f"\\copy t from 'it''s.rows' {options}") == "COPY 3\n"
+    assert client.query("select * from t order by id").rows == before
+
+
+def test_a_query_is_copied_to_standard_output_and_to_a_program(
+    client: Client, talk: Talk, tmp_path: Path
+) -> None:
+    client.query("insert into t select n, 'ü' from generate_series(1, 3) n")
+    query = "(select id, name from t where (id < 3) and 'a)' <> $$b)($$ order by 1)"
+    wanted = "id,name\n1,ü\n2,ü\n"
+    assert talk(f"\\copy {query} to stdout (format csv, header)") == wanted
+    assert talk(f"copy {query} to stdout with csv header;") == wanted
+    assert talk(f"\\copy {query} to program 'cat > \"a b.csv\"' csv header").startswith("COPY: ")
+    assert (tmp_path / "a b.csv").read_text("utf-8") == wanted
+    talk(f"\\o out.csv\n\\copy {query} to pstdout csv header\n\\o")
+    assert (tmp_path / "out.csv").read_text("utf-8") == wanted
+
+
+def test_rows_come_from_a_program_and_from_standard_input(
+    client: Client, talk: Talk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b.csv").write_text("id\n1\n2\n")
+    assert talk("\\copy t (id) from program 'cat ''a b.csv''' csv header") == "COPY 2\n"
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"7\n8\n")))
+    assert talk("\\copy t (id) from pstdin") == "COPY 2\n"
+    assert "exit code 3" in talk("\\copy t (id) from program 'echo 9; exit 3'")
+    assert ids(client) == [1, 2, 7, 8]
+
+
+def test_rows_of_csv_go_in_batches(client: Client, talk: Talk, tmp_path: Path) -> None:
+    rows = [f'{number},"one\n""two"" {number}\n"\n' for number in range(10)]
+    (tmp_path / "rows.csv").write_text("id,name\n" + "".join(rows).rstrip("\n"))
+    version = client.query("select 1").version
+    assert version is not None
+    assert talk("\\copy t from 'rows.csv' batch 4") == "COPY 10\n"
+    found = client.query("select count(*), max(name) from t")
+    assert found.rows == [(10, 'one\n"two" 9\n')]
+    assert found.version == version + 3
+    assert talk("\\copy t from 'rows.csv' csv on conflict update batch 3") == "COPY 10\n"
+    (tmp_path / "rows.csv").write_text("id,name")
+    assert talk("\\copy t from 'rows.csv' batch 4") == "COPY 0\n"
+
+
+def test_a_batch_that_fails_says_what_is_in_the_table(
+    client: Client, talk: Talk, tmp_path: Path
+) -> None:
+    lines = [f'{{"id": {number}}}' for number in range(6)] + ["", '{"id": "x"}']
+    (tmp_path / "rows.ndjson").write_text("\n".join(lines))
+    told = talk("\\copy t from 'rows.ndjson' batch 3")
+    assert "row 7" in told.lower() and "first 6 rows of the file are in the table" in told, told
+    assert ids(client) == list(range(6))
+    (tmp_path / "rows.csv").write_text('id,name\n11,a\n12,"open\n')
+    told = talk("\\copy t from 'rows.csv' batch 1")
+    assert "first row of the file is in the table" in told, told
+    assert ids(client) == [*range(6), 11]
+
+
+def test_a_copy_is_part_of_an_open_transaction(client: Client, talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "some.rows").write_text("1\n2\n")
+    told = talk(
+        """\\set BLOCKS off
+        BEGIN;
+        \\copy t (id) from 'some.rows' with (format text)
+        \\copy t (id) to stdout
+        ROLLBACK;
+        \\copy t (id) to stdout with (null 'none')
+        """
+    )
+    assert told.count("1\n2\n") == 1, told
+    assert ids(client) == []
+    told = talk(
+        """\\set BLOCKS off
+        BEGIN;
+        \\copy t (id) from 'some.rows' with (format text)
+        \\copy t (id) from 'some.rows' with (format text)
+        """
+    )
+    assert "23505" in told, told
+    assert ids(client) == []
+    assert "BLOCKS off" in talk("BEGIN;\n\\copy t (id) to stdout\nCOMMIT;\n")
+
+
+def test_a_copy_reads_an_older_version(client: Client, talk: Talk) -> None:
+    version = client.query("insert into t (id) values (1)").version
+    client.query("insert into t (id) values (2)")
+    assert talk(f"\\asof {version}\n\\copy t (id) to stdout").endswith("\n1\n")
+    assert "only be read" in talk(f"\\asof {version}\n\\copy t (id) from 'x' with (format text)")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("\\copy t to 'x.csv' batch 3", "come in"),
+        ("\\copy t from 'bad.csv' batch 0", "at least one"),
+        ("\\copy t from 'bad.csv' json batch 2", "batches"),
+        ("\\copy t from 'bad.csv' cvs", "42601"),
+        ("\\copy t from 'nowhere.csv' csv header", "cannot read"),
+        ("\\copy t to 'no/where.csv' csv header", "cannot write"),
+        ("\\copy nothing to 'kept.csv' csv header", "42P01"),
+        ("\\copy (select 1 to 'x.csv'", "not understood"),
+        ("\\copy (select 1) from 'bad.csv'", "42601"),
+        ("\\copy t from stdin", "pstdin"),
+        ("\\copy t from stdout", "other direction"),
+        ("\\copy t to pstdin", "other direction"),
+        ("\\copy t to stdout with (format binary)", "no text"),
+        ("\\copy t to program 'exit 3'", "exit code 3"),
+        ("\\copy t from program 'nothing-of-this-name'", "exit code 127"),
+        ("copy t from stdin;", "\\copy"),
+        ("copy t to stdout with (format nothing);", "22023"),
+    ],
+)
+def test_a_mistake_is_told_and_changes_nothing(
+    client: Client, talk: Talk, tmp_path: Path, wrong: str, reason: str
+) -> None:
+    for name in ("bad.csv", "kept.csv"):
+        (tmp_path / name).write_text("id\n1\nx\n")
+    assert reason in talk(wrong)
+    assert ids(client) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "kept.csv"]
+    assert (tmp_path / "kept.csv").read_text() == "id\n1\nx\n"
