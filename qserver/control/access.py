@@ -29,7 +29,14 @@ from qserver.control.shares import Shares
 from qserver.control.statement_texts import Statements, check_bound, read_bound, read_statements
 from qserver.control.store import Store
 from qserver.control.tokens import SESSION_PREFIX, digest, is_token
-from qserver.errors import DatabaseMoved, DatabaseUnavailable, Forbidden, NotFound, Unauthorized
+from qserver.errors import (
+    DatabaseMoved,
+    DatabaseUnavailable,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Unauthorized,
+)
 from qserver.limits import GRANTS_KEPT_MAX, KEYS_OF_ORGANIZATION_MAX
 from qserver.storage.snapshot import Snapshot
 
@@ -255,15 +262,9 @@ class Access:
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
         """Return a database by name or id, opened; raise OwnedElsewhere if it is another's."""
-        wanted = grant.database if name is None else name
         while True:
-            known = self._known(grant.organization_id, wanted)
-            if known is None:
-                await self._look_up(grant, wanted)
-                continue  # the version may have changed meanwhile
+            known = await self._place(grant, name)
             database_id, name_now, owner, _ = known
-            if not grant.may_use(database_id):
-                raise not_among_its_databases(wanted)
             if owner != self._owners.process:
                 raise self._elsewhere(known)
             placed = self._owners.version
@@ -275,6 +276,27 @@ class Access:
                 continue  # another node has it by now
             opened.name = name_now
             return opened
+
+    async def check_related(self, grant: Grant, *names: str) -> None:
+        """Raise InvalidRequest unless databases are of one family: one process has them all.
+
+        Those that the grant may not use are refused as by `database`.
+        """
+        ids = {(await self._place(grant, name))[0] for name in names}
+        if len({family for _, _, family in await self.places(ids)}) > 1:
+            raise InvalidRequest(
+                f"{' and '.join(map(repr, names))} share no history",
+                hint="Only a database and its branches, and theirs, can be compared.",
+            )
+
+    async def _place(self, grant: Grant, name: str | None) -> tuple[str, str, int, bool]:
+        """Return what is cached about a database that the grant may use, now or soon."""
+        wanted = grant.database if name is None else name
+        while (known := self._known(grant.organization_id, wanted)) is None:
+            await self._look_up(grant, wanted)  # the version may have changed meanwhile
+        if not grant.may_use(known[0]):
+            raise not_among_its_databases(wanted)
+        return known
 
     async def places(self, database_ids: Iterable[str]) -> Sequence[tuple[str, str, str]]:
         """Return the ids, names and families of databases, in the order of their ids."""

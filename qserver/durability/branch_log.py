@@ -27,7 +27,8 @@ the parent takes them back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Final, Protocol
 
 import msgspec
@@ -190,6 +191,26 @@ class BranchLog(LogOver):
 
     def __repr__(self) -> str:
         return f"{self.own!r}, a branch of {self.base.parent} at version {self.base.version}"
+
+
+def last_shared_page(one: tuple[str, Log], other: tuple[str, Log]) -> float:
+    """Return up to which number two logs, each with its name, read the pages of one and the same.
+
+    0 if they have no ancestor in common; infinite for one log.
+    """
+    ours, theirs = dict(_reads(*one)), dict(_reads(*other))
+    return max(
+        (min(last, theirs[name]) for name, last in ours.items() if name in theirs), default=0
+    )
+
+
+def _reads(name: str, log: Log) -> Iterator[tuple[str, float]]:
+    """Yield a log and its ancestors by name, each with the last page that is read there."""
+    last = inf
+    yield name, last
+    while isinstance(log, BranchLog):
+        name, last, log = log.base.parent, min(last, log.base.last_page), log.parent
+        yield name, last
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -23,7 +23,13 @@ from typing import Protocol
 
 from qserver.durability.leases import Leases
 from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, PageCache
-from qserver.durability.pages import check_leaf, decode_branch, decode_leaf, find_in_leaf
+from qserver.durability.pages import (
+    ENTRIES_AT,
+    check_leaf,
+    decode_branch,
+    decode_leaf,
+    find_in_leaf,
+)
 from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
 from qserver.storage.page import Branch, BranchEntries, Key, Leaf, LeafEntries, Tree, Value
 from qserver.storage.snapshot import Lease
@@ -131,6 +137,9 @@ class LoggedPages:
         leaf.packed = None
         self.cache.note_unpacked(leaf)
         return entries
+
+    def contents(self, leaf: Leaf) -> bytes:
+        return self._packed(leaf)[ENTRIES_AT:]
 
     def _packed(self, leaf: Leaf) -> bytes:
         if leaf.packed is None:

@@ -37,6 +37,7 @@ from qserver.limits import PAGE_ENTRIES_BUILT, PAGE_ENTRIES_MAX, PAGE_ENTRIES_MI
 from qserver.storage.page import (
     EMPTY,
     Branch,
+    DropShared,
     Key,
     Leaf,
     Tree,
@@ -46,7 +47,7 @@ from qserver.storage.page import (
     open_branch,
     open_leaf,
     read_leaf,
-    same_page,
+    without_shared,
 )
 from qserver.values.keys import Bound
 
@@ -320,7 +321,11 @@ def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
 
 
 def difference(
-    old: Tree, new: Tree, low: Bound = None, high: Bound = None
+    old: Tree,
+    new: Tree,
+    low: Bound = None,
+    high: Bound = None,
+    drop_shared: DropShared = without_shared,
 ) -> Iterator[EntryChange]:
     """Yield keys in low <= key < high whose entry is not the same object, with both values.
 
@@ -337,10 +342,7 @@ def difference(
                 changed = list(map(is_not, before, after))
                 before = list(compress(before, changed))
                 after = list(compress(after, changed))
-            shared = set(map(same_page, before)) & set(map(same_page, after))
-            if shared:
-                before = [page for page in before if same_page(page) not in shared]
-                after = [page for page in after if same_page(page) not in shared]
+            before, after = drop_shared(before, after)
         if not before and not after:
             break
         if height_before <= 0 and height_after <= 0:

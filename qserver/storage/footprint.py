@@ -16,7 +16,7 @@ import msgspec
 
 from qserver.limits import LIVE_KEYS_MAX, LIVE_RANGES_MAX
 from qserver.storage.btree import EntryChange, cuts, difference
-from qserver.storage.page import Key, Value
+from qserver.storage.page import DropShared, Key, Value, without_shared
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
@@ -122,7 +122,11 @@ def changes_between(
 
 
 def tree_changes(
-    old: RangedTree, new: RangedTree, low: Bound, high: Bound
+    old: RangedTree,
+    new: RangedTree,
+    low: Bound,
+    high: Bound,
+    drop_shared: DropShared = without_shared,
 ) -> Iterator[list[EntryChange]]:
     """Yield the entries of a range that two trees do not share, a few thousand keys at a time.
 
@@ -130,9 +134,9 @@ def tree_changes(
     """
     for root, first, last in new.pieces(low, high):
         for was, start, stop in old.pieces(first, last):
-            if was is root:
+            if was is root or not any(drop_shared([was], [root])):
                 continue
             ends: list[Bound] = [*sorted({*cuts(was, start, stop), *cuts(root, start, stop)})]
             for end in (*ends, stop):
-                yield list(difference(was, root, start, end))
+                yield list(difference(was, root, start, end, drop_shared))
                 start = end

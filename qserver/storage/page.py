@@ -22,15 +22,24 @@ are loaded and evicted in one thread, that of the event loop; other threads may 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from itertools import compress
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
 
 import msgspec
+
+from qserver.values.encoding import encode_columns
 
 Key: TypeAlias = tuple[Any, ...]
 Value: TypeAlias = tuple[Any, ...]
 LeafEntries: TypeAlias = tuple[list[Key], list[Value]]
 BranchEntries: TypeAlias = "tuple[list[Key], list[Tree]]"
+Frontiers: TypeAlias = "tuple[list[Tree], list[Tree]]"
+DropShared: TypeAlias = Callable[["list[Tree]", "list[Tree]"], Frontiers]
+"""Drops pages of one height, of two trees, that hold the same entries on both sides."""
+
+LOADED_AT_ONCE: Final = 32
+"""Pages that are compared by what is stored, and read together."""
 
 
 class PageStore(Protocol):
@@ -51,6 +60,9 @@ class PageStore(Protocol):
 
     def unpack(self, leaf: Leaf) -> LeafEntries:
         """Return the entries of a leaf that is gone or packed, and keep them unpacked."""
+
+    def contents(self, leaf: Leaf) -> bytes:
+        """Return what is stored of a leaf that is gone or packed; equal bytes are equal entries."""
 
     def note_copied(self, leaf: Leaf) -> None:
         """Count the entries of a saved leaf that a new leaf shares, which pins them."""
@@ -193,3 +205,47 @@ def _store_of(page: Tree) -> PageStore:
 def same_page(page: Tree) -> int:
     """Return an identity shared by all objects of one page, and by no other page of a database."""
     return page.number or -id(page)
+
+
+def without_shared(
+    before: list[Tree], after: list[Tree], identity: Callable[[Any], Hashable] = same_page
+) -> Frontiers:
+    """Return pages of two trees without those that both have."""
+    ours, theirs = list(map(identity, before)), list(map(identity, after))
+    shared = set(ours) & set(theirs)
+    if not shared:
+        return before, after
+    return (
+        list(compress(before, [each not in shared for each in ours])),
+        list(compress(after, [each not in shared for each in theirs])),
+    )
+
+
+def without_alike(last: float) -> DropShared:
+    """Return what drops pages of two databases, which have those up to this number in common.
+
+    Leaves with the same lists or the same bytes are dropped, too: a branch may begin with rows that
+    no page of its parent had, and both save them.
+    """
+
+    def identity(page: Tree) -> Hashable:
+        if 0 < page.number <= last:
+            return page.number
+        return -id(page if type(page) is Branch or page.keys_here is None else page.values_here)
+
+    def drop(before: list[Tree], after: list[Tree]) -> Frontiers:
+        before, after = without_shared(before, after, identity)
+        if before and after and not before[0].height:
+            for pages in (before, after):
+                for start in range(0, len(pages), LOADED_AT_ONCE):
+                    load_ahead(pages[start : start + LOADED_AT_ONCE])
+            return without_shared(before, after, _contents)
+        return before, after
+
+    return drop
+
+
+def _contents(leaf: Leaf) -> bytes:
+    if leaf.keys_here is None or leaf.values_here is None:
+        return _store_of(leaf).contents(leaf)
+    return encode_columns(leaf.keys_here, leaf.values_here)

@@ -48,6 +48,9 @@ class Store:
 
     unpack = read
 
+    def contents(self, leaf: Leaf) -> bytes:
+        raise AssertionError("nothing is packed")
+
     def note_copied(self, leaf: Leaf) -> None:
         raise AssertionError("nothing is copied")
 

@@ -20,7 +20,7 @@ from qserver.limits import (
     LIST_LENGTH_MAX,
     SELF_TEST_COST_REQUESTS,
 )
-from qserver.web.description import organization_shapes, shapes
+from qserver.web.description import organization_shapes, shapes, version_shapes
 from qserver.web.description.catalogue_rows import (
     FRESH,
     IN_DATABASE,
@@ -300,7 +300,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "/v1/databases/{database}/versions",
         "list versions, newest first",
         Plane.CONTROL,
-        shapes.VersionsAnswer,
+        version_shapes.VersionsAnswer,
         scope="data:read",
         errors=(400, 403, 404, 410),
         queries=(
@@ -312,15 +312,22 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "GET",
         "/v1/databases/{database}/diff",
-        "compare two versions",
+        "compare two versions, of a database or of two",
         Plane.CONTROL,
-        shapes.DiffAnswer,
+        version_shapes.DiffAnswer,
         scope="data:read",
         errors=(400, 403, 404, 410),
         queries=(
-            Query("from", str, "A version, or a time with its zone.", required=True),
+            Query(
+                "from",
+                str,
+                "A version, or a time with its zone; by default the newest of `from_database`,"
+                " without which it is required.",
+            ),
             Query("to", str, "The other one; by default the newest."),
+            Query("from_database", str, "Whose version `from` is: of the same family."),
             Query("tables", str, "Only these, with commas between them."),
+            Query("count", str, "Only count the changes, by table.", choices=("false", "true")),
             Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
             Query("limit", int, "Changes of a page.", least=1, most=HISTORY_CHANGES_MAX),
         ),
@@ -330,8 +337,8 @@ ROUTES: Final[tuple[Route, ...]] = (
         "/v1/databases/{database}/restore",
         "make a database what it was, as a new version",
         Plane.CONTROL,
-        shapes.RestoreAnswer,
-        request=shapes.RestoreRequest,
+        version_shapes.RestoreAnswer,
+        request=version_shapes.RestoreRequest,
         scope="data:write",
         errors=(400, 403, 404, 410, 413, 415),
     ),

@@ -12,7 +12,7 @@ from qserver import __version__
 from qserver.config import Settings
 from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
 from qserver.web.compression import CODINGS
-from qserver.web.description import shapes
+from qserver.web.description import shapes, version_shapes
 from qserver.web.description.catalogue import BODILESS
 from qserver.web.description.examples import EXAMPLES
 from qserver.web.description.schemas import written_out
@@ -49,9 +49,9 @@ _OF_STATEMENTS: Final = (
     shapes.BULK,
     shapes.ChangesAnswer,
     shapes.CommitAnswer,
-    shapes.DiffAnswer,
-    shapes.RestoreAnswer,
-    shapes.VersionsAnswer,
+    version_shapes.DiffAnswer,
+    version_shapes.RestoreAnswer,
+    version_shapes.VersionsAnswer,
 )
 """Answers that may be an error of SQL instead, which is a 200, too."""
 

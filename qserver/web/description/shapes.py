@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
 from qserver.probes import Capability, Catalogue, ProbeResult
@@ -330,16 +330,6 @@ class DatabaseChange(Struct, frozen=True, forbid_unknown_fields=True):
     replicas: int | UnsetType | None = UNSET
 
 
-class RestoreRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """The version, or the time, that the database shall be as it was at.
-
-    With `if_version`, only if no table has changed since that version.
-    """
-
-    as_of: int | str
-    if_version: options.IfVersion = None
-
-
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A new key: by default with the scopes and databases of the key that makes it, no expiry.
 
@@ -426,43 +416,6 @@ class DatabasesAnswer(Struct, frozen=True):
     success: Literal[True]
     databases: list[Database]
     next_cursor: str | None
-
-
-class Version(Struct, frozen=True):
-    """What a version changed. `request_id` is the last of the requests that made it."""
-
-    version: int
-    time: datetime
-    tables: list[str]
-    rows_changed: int
-    request_id: str | None
-    request_ids: list[str]
-
-
-class VersionsAnswer(Struct, frozen=True):
-    """Versions, newest first; the next page is that before `next_cursor`."""
-
-    success: Literal[True]
-    versions: list[Version]
-    next_cursor: str | None
-
-
-class DiffAnswer(Struct, frozen=True):
-    """What differs between two versions."""
-
-    success: Literal[True]
-    from_version: int = field(name="from")
-    to_version: int = field(name="to")
-    changes: list[RowChange] = []
-    next_cursor: str | None = None
-
-
-class RestoreAnswer(Struct, frozen=True):
-    """The new version, and the one that it is like."""
-
-    success: Literal[True]
-    version: int
-    restored: int
 
 
 class Key(Struct, frozen=True):

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
-
-import msgspec
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.owners import OwnedElsewhere
 from qserver.engine.work import before
-from qserver.engine.yielding import yield_to_others
-from qserver.errors import DataCorrupted, HistoryTooOld, InvalidRequest, UndefinedTable
+from qserver.errors import HistoryTooOld, InvalidRequest
 from qserver.limits import (
-    ANSWER_PART_BYTES,
     HISTORY_CHANGES_DEFAULT,
     HISTORY_CHANGES_MAX,
     HISTORY_VERSIONS_DEFAULT,
     HISTORY_VERSIONS_MAX,
 )
-from qserver.query.results import Redefinition
 from qserver.query.unchanged import check_all
-from qserver.storage.page import Key
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.snapshot_changes import snapshot_changes
-from qserver.values.encoding import decode_columns, encode_columns
-from qserver.values.identifiers import key_of_name
-from qserver.values.sizes import size_of
 from qserver.web.admission import Admission
-from qserver.web.description import shapes
+from qserver.web.description import version_shapes as shapes
 from qserver.web.routes.bodies import body_of
+from qserver.web.routes.comparing import Comparison, drop_shared_of, place_of, tables_of
 from qserver.web.service.service import Service
 from qserver.web.statements.as_of import as_of_given
-from qserver.web.statements.json_values import encode_json
-from qserver.web.streaming.changes import CHANGES_ENCODED_AT_ONCE, ChangeEncoder
-
-DIFF_BYTES_MAX = 32 * ANSWER_PART_BYTES
-"""A page of changes ends after so many bytes of rows, however few changes that is."""
 
 
 class HistoryRoutes:
@@ -74,35 +58,35 @@ class HistoryRoutes:
         self, admission: Admission, database: str
     ) -> shapes.DiffAnswer:
         admission.need("data:read")
-        given = admission.queries()
-        start = None if "cursor" not in given else _decoded(given["cursor"])
+        other, plane = admission.queries().get("from_database"), self._service.plane
+        if other is None:
+            async with self._opened(admission, database, reads=True) as opened:
+                return await self._compared(admission, opened, opened)
+        await plane.access.check_related(admission.grant, other, database)
+        async with self._opened(admission, database) as opened:
+            with await plane.database(admission.grant, other) as begun:
+                return await self._compared(admission, begun, opened)
+
+    async def _compared(
+        self, admission: Admission, begun: OpenDatabase, opened: OpenDatabase
+    ) -> shapes.DiffAnswer:
+        given, deadline = admission.queries(), admission.grant.deadline()
+        if "from" not in given and begun is opened:
+            raise InvalidRequest("from is missing", hint="Name a version or a time.")
+        cursor = None if "cursor" not in given else place_of(given["cursor"])
         limit = limit_of(admission, HISTORY_CHANGES_DEFAULT, HISTORY_CHANGES_MAX)
-        deadline = admission.grant.deadline()
-        async with self._opened(admission, database, reads=True) as opened:
-            first = await self._snapshot(opened, given, "from", deadline)
-            last = await self._snapshot(opened, given, "to", deadline)
-            tables = _tables(given.get("tables"), first, last)
-            encoder, size = ChangeEncoder(), 0
-            changes: list[msgspec.Raw] = []
-            cursor: str | None = None
-            place: tuple[str, Key | None] = ("", None)
-            for found in snapshot_changes(first, last, tables, start):
-                if found is None or not (len(changes) + 1) % CHANGES_ENCODED_AT_ONCE:
-                    await before(deadline, yield_to_others)
-                if found is None:
-                    continue
-                if len(changes) >= limit or size > DIFF_BYTES_MAX:
-                    cursor = _encoded(*place)
-                    break
-                name, key, change = found
-                place = name, key
-                schema = None
-                if change.op == "schema":
-                    schema = Redefinition(name, first.catalog, last.catalog)
-                changes.append(msgspec.Raw(encode_json(encoder.encoded(change, schema))))
-                size += sum(map(size_of, (*(change.before or ()), *(change.after or ()))))
-            listed = cast(list[shapes.RowChange], changes)  # which are encoded already
-            return shapes.DiffAnswer(True, first.version, last.version, listed, cursor)
+        is_counted = given.get("count", "false")
+        if is_counted not in ("true", "false"):
+            raise InvalidRequest("count is true or false")
+        first = await self._snapshot(begun, given, "from", deadline)
+        last = await self._snapshot(opened, given, "to", deadline)
+        tables = tables_of(given.get("tables"), first, last)
+        comparison = Comparison(first, last, tables, drop_shared_of(begun, opened), deadline)
+        if is_counted == "true":
+            counts = await comparison.counts()
+            return shapes.DiffAnswer(True, first.version, last.version, counts=counts)
+        changes, following = await comparison.page(cursor, limit)
+        return shapes.DiffAnswer(True, first.version, last.version, changes, following)
 
     async def post_v1_databases_database_restore(
         self, admission: Admission, database: str
@@ -142,8 +126,6 @@ class HistoryRoutes:
     async def _snapshot(
         self, opened: OpenDatabase, given: dict[str, str], name: str, deadline: float
     ) -> Snapshot:
-        if name not in given and name == "from":
-            raise InvalidRequest("from is missing", hint="Name a version or a time.")
         database = opened.readable
         if name not in given:
             return await database.wait_durable_snapshot(deadline)
@@ -157,31 +139,3 @@ def limit_of(admission: Admission, default: int, most: int) -> int:
     if not 1 <= limit <= most:
         raise InvalidRequest(f"limit is from 1 to {most}")
     return limit
-
-
-def _tables(given: str | None, first: Snapshot, last: Snapshot) -> set[str] | None:
-    if given is None:
-        return None
-    keys = set()
-    for name in given.split(","):
-        key = key_of_name(name.strip())
-        if first.catalog.find(key) is None and last.catalog.find(key) is None:
-            raise UndefinedTable(f'relation "{name}" does not exist', table=name)
-        keys.add(key)
-    return keys
-
-
-def _encoded(name: str, key: Key | None) -> str:
-    data = encode_columns([(name,)], [key])
-    return urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _decoded(cursor: str) -> tuple[str, Any]:
-    try:
-        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        ((name,),), (key,) = decode_columns(data)
-    except (ValueError, DataCorrupted):
-        raise InvalidRequest("the cursor is none of ours") from None
-    if not isinstance(name, str):
-        raise InvalidRequest("the cursor is none of ours")
-    return name, key
