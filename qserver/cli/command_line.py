@@ -300,15 +300,21 @@ def _database(parser: argparse.ArgumentParser) -> None:
     versions = actions.add_parser("versions", help="the versions that history keeps, newest first")
     versions.add_argument("name")
     versions.add_argument("--limit", type=version_count, default=20, help="how many (default 20)")
-    diff = actions.add_parser("diff", help="what differs between two versions")
+    diff = actions.add_parser("diff", help="what differs between two versions, or two databases")
     diff.add_argument("name")
     diff.add_argument(
-        "since", type=moment, help="a version, or a time such as 2030-01-31T12:00:00Z"
+        "since", type=moment, nargs="?", help="a version, or a time such as 2030-01-31T12:00:00Z"
     )
     diff.add_argument("until", type=moment, nargs="?", help="the same (default: now)")
     diff.add_argument(
         "--table", dest="tables", metavar="NAME", action="append", help="only this; may be repeated"
     )
+    diff.add_argument(
+        "--from-database",
+        metavar="NAME",
+        help="compare with this relative: its version SINCE (default: its newest)",
+    )
+    diff.add_argument("--count", action="store_true", help="only count the changes, by table")
     restore = actions.add_parser("restore", help="make it what it was, as a new version")
     restore.add_argument("name")
     restore.add_argument("as_of", type=moment, help="a version or a time")

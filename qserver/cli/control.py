@@ -56,6 +56,13 @@ _CHANGE_COLUMNS: Final = {
     "before": "json",
     "after": "json",
 }
+COUNT_COLUMNS: Final = {
+    "table": "text",
+    "schema": "bigint",
+    "insert": "bigint",
+    "update": "bigint",
+    "delete": "bigint",
+}
 _ONCE = "This is the only time that the secret is shown: keep it now, the server cannot show it.\n"
 
 
@@ -160,7 +167,11 @@ def _versions(client: Client, options: argparse.Namespace) -> int:
 
 
 def _difference(client: Client, options: argparse.Namespace) -> int:
-    changes = client.difference(options.name, options.since, options.until, options.tables)
+    asked = options.name, options.since, options.until, options.tables
+    if options.count:
+        counts = client.count_differences(*asked, from_database=options.from_database)
+        return _show(counts, COUNT_COLUMNS, options)
+    changes = client.difference(*asked, from_database=options.from_database)
     return _show(changes, _CHANGE_COLUMNS, options)
 
 

@@ -161,8 +161,8 @@ class Caller(ABC):
             given[cursor] = answer.get("next_cursor")
             if given[cursor] is None:
                 break
-            if "to" in given:
-                given["to"] = answer["to"]  # all pages of a difference compare the same two
+            if "to" in given:  # all pages of a difference compare the same two versions
+                given["from_"], given["to"] = answer["from"], answer["to"]
         return found
 
     async def _next_try(self, error: QserverError, request: Request, trials: Trials) -> Request:

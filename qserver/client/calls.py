@@ -258,13 +258,32 @@ class Calls(Caller):
     async def difference(
         self: Caller,
         name: str,
-        since: int | str,
+        since: int | str | None = None,
         until: int | str | None = None,
         tables: Sequence[str] | None = None,
+        *,
+        from_database: str | None = None,
     ) -> list[JsonObject]:
-        """What differs between two versions of a database, or times; `until` is now by default."""
-        path, named = ("databases", name, "diff"), requests.joined(tables)
-        return await self._pages("changes", *path, from_=since, to=until, tables=named)
+        """What differs between two versions of a database, or times; `until` is now by default.
+
+        With `from_database`, from a version of that one, by default its newest: of a parent, a
+        branch, or another relative.
+        """
+        asked = requests.comparison(since, until, tables, from_database)
+        return await self._pages("changes", "databases", name, "diff", **asked)
+
+    async def count_differences(
+        self: Caller,
+        name: str,
+        since: int | str | None = None,
+        until: int | str | None = None,
+        tables: Sequence[str] | None = None,
+        *,
+        from_database: str | None = None,
+    ) -> list[JsonObject]:
+        """How many changes `difference` would list, of each table and kind."""
+        asked = requests.comparison(since, until, tables, from_database, count="true")
+        return await self._pages("counts", "databases", name, "diff", **asked)
 
     async def restore_database(
         self: Caller, name: str, as_of: int | str, *, if_version: int | None = None

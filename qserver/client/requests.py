@@ -253,6 +253,18 @@ def listing(*path: str, cacheable: bool = False, **given: Any) -> Request:
     return Request("GET", f"{address}?{query}" if query else address, cacheable=cacheable)
 
 
+def comparison(
+    since: int | str | None,
+    until: int | str | None,
+    tables: Sequence[str] | None,
+    from_database: str | None,
+    **more: str,
+) -> dict[str, Any]:
+    """What is asked of the difference of two versions, for `listing`."""
+    names = {"from_database": from_database, "tables": joined(tables)}
+    return {"from_": since, "to": until, **names, **more}
+
+
 def _address(path: Sequence[str]) -> str:
     return "/v1/" + "/".join(quote(each, safe="") for each in path)
 

@@ -154,6 +154,7 @@ class Client(Opener[Stream, Live, Feed, Transaction]):
     delete_database = _blocking(Calls.delete_database)
     versions = _blocking(Calls.versions)
     difference = _blocking(Calls.difference)
+    count_differences = _blocking(Calls.count_differences)
     restore_database = _blocking(Calls.restore_database)
     keys = _blocking(Calls.keys)
     create_key = _blocking(Calls.create_key)

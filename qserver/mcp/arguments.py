@@ -87,12 +87,24 @@ class History(Arguments, frozen=True):
 
 
 class Difference(Arguments, frozen=True):
-    since: Moment
+    since: Annotated[
+        int | str | None,
+        Meta(
+            description="The earlier version or time, of `from_database` if that is given: by"
+            " default its newest. Otherwise required."
+        ),
+    ] = None
     until: Annotated[
         int | str | None, Meta(description="The later version or time; by default now.")
     ] = None
     tables: Annotated[list[str] | None, Meta(description="Only these tables.")] = None
     database: Database = None
+    from_database: Annotated[
+        str | None, Meta(description="Compare with this one: the parent of a branch, or a branch.")
+    ] = None
+    count: Annotated[
+        bool, Meta(description="Only count the changes by table, however many there are.")
+    ] = False
     limit: Annotated[
         int, Meta(ge=1, le=MCP_DIFF_ROWS_MAX, description="At most so many changes.")
     ] = MCP_DIFF_ROWS_MAX

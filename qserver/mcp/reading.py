@@ -96,12 +96,17 @@ async def list_versions(access: Access, asked: arguments.History) -> JsonObject:
 
 async def show_difference(access: Access, asked: arguments.Difference) -> JsonObject:
     name = await access.name_of(asked.database)
-    tables = requests.joined(asked.tables)
-    between = {"from_": asked.since, "to": asked.until}
-    page = await access.page("databases", name, "diff", **between, tables=tables, limit=asked.limit)
-    more = page["next_cursor"] is not None
+    given = requests.comparison(asked.since, asked.until, asked.tables, asked.from_database)
+    if asked.count:
+        given["count"] = "true"
+    page = await access.page("databases", name, "diff", **given, limit=asked.limit)
     found = {"database": name, "from": page["from"], "to": page["to"]}
-    return {**found, **changes(page["changes"], more)}
+    if asked.from_database is not None:
+        found["from_database"] = asked.from_database
+    if asked.count:
+        counts, are_all = fitting(page["counts"])
+        return {**found, "counts": counts, "truncated": not are_all}
+    return {**found, **changes(page["changes"], page["next_cursor"] is not None)}
 
 
 def shown(result: Result) -> JsonObject:

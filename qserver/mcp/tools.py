@@ -95,7 +95,8 @@ READING: Final = (
     Tool(
         "show_difference",
         "Compare versions",
-        "Shows the rows and definitions that differ between two versions of a database.",
+        "Shows the rows and definitions that differ between two versions of a database, or between"
+        " a database and its parent, a branch of it, or another relative; or counts them.",
         _NOTHING,
         arguments.Difference,
         reading.show_difference,

@@ -206,6 +206,25 @@ def test_the_difference_of_two_versions_is_read_to_its_end(
     assert shown.count('{"id":1}') == 2 and '{"n":2}' in shown
 
 
+def test_two_databases_are_compared_at_the_same_two_versions(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = {"table": "t", "op": "delete", "key": {"id": 1}, "before": {"n": 1}, "after": None}
+    first, other = "from_database=shop", "from=3&to=9&from_database=shop&cursor=x"
+    for query, cursor in ((first, "x"), (other, None)):
+        body = {"success": True, "from": 3, "to": 9, "changes": [change], "next_cursor": cursor}
+        server.route("GET", f"/v1/databases/trial/diff?{query}", Answer(body))
+    assert main(["database", "diff", "trial", "--from-database", "shop", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [change, change]
+    counts = [{"table": "t", "schema": 0, "insert": 0, "update": 1234567, "delete": 2}]
+    body = {"success": True, "from": 3, "to": 9, "changes": [], "counts": counts}
+    query = "from=3&from_database=shop&tables=t&count=true"
+    server.route("GET", f"/v1/databases/trial/diff?{query}", Answer(body))
+    given = ["trial", "3", "--from-database", "shop", "--table", "t", "--count"]
+    assert main(["database", "diff", *given]) == 0
+    assert "1234567" in capsys.readouterr().out
+
+
 def test_a_restore_asks_and_says_how_to_undo_it(
     server: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

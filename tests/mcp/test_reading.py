@@ -105,6 +105,29 @@ async def test_older_versions_can_be_read(shop: Client) -> None:
     assert len(difference["diff"]) == 5 and difference["diff_truncated"]
 
 
+async def test_a_branch_is_compared_with_its_parent(shop: Client) -> None:
+    branch = f"{shop.database}-compared"
+    shop.create_database(branch, shop.database)
+    shop.query("DELETE FROM books WHERE id > 2", database=branch)
+    try:
+        async with tools(shop) as call:
+            found = await call(
+                "show_difference", database=branch, from_database=shop.database, limit=3
+            )
+            counted = await call(
+                "show_difference", database=branch, from_database=shop.database, count=True
+            )
+            missing = await call.error("show_difference", database=branch)
+    finally:
+        shop.delete_database(branch)
+    assert [each["op"] for each in found["diff"]] == ["delete"] * 3 and found["diff_truncated"]
+    assert found["from_database"] == shop.database
+    assert counted["counts"] == [
+        {"table": "books", "schema": 0, "insert": 0, "update": 0, "delete": 298}
+    ]
+    assert (missing["code"], missing["message"]) == ("QS001", "from is missing")
+
+
 async def test_the_schema_is_described(shop: Client) -> None:
     async with tools(shop) as call:
         everything = await call("describe_schema")

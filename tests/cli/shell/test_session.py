@@ -145,6 +145,11 @@ def test_a_branch_is_made_of_the_version_that_is_read(person: Talk) -> None:
         assert f" {branch} " in person.run("\\branch")
         person.run(f"\\c {branch}")
         assert rows(person, "SELECT n FROM t") == "1"
+        assert '{"n": 2}' in person.run(f"\\diff of {parent}")
+        assert " | 0 | 0 | 0 | 1\n" in person.run(f"\\a\\diff count of {parent}")
+        assert " | 0 | " not in person.run(f"\\diff count of {parent} {version}")
+        person.run("\\a")
+        assert "needs a database" in person.run("\\diff of")
         person.run(f"\\c {parent}")
         assert rows(person, "SELECT count(*) FROM t") == "2"
     finally:

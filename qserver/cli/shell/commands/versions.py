@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from qserver.cli.command_line import moment
+from qserver.cli.control import COUNT_COLUMNS
 from qserver.cli.shell.commands.call import Call, Command
 from qserver.cli.shell.copying_in_bulk import plain_name
 from qserver.cli.shell.failures import StatementFailed
@@ -52,7 +53,7 @@ def _branch(call: Call) -> None:
 
 
 def _difference(call: Call) -> None:
-    shell, words = call.shell, call.words(2)
+    shell, words = call.shell, call.words(5)
     if not words:
         newest = [
             (each["version"], each["time"], ", ".join(each["tables"]), each["rows_changed"])
@@ -62,9 +63,20 @@ def _difference(call: Call) -> None:
         types = ("bigint", "timestamptz", "text", "bigint")
         shell.print_table(columns, types, newest, "Newest versions")
         return
-    since = moment(words[0])
-    until = moment(words[1]) if len(words) > 1 else shell.as_of
-    changes = shell.client.difference(shell.database, since, until)
+    is_counted = words[0] == "count"
+    words, other = words[is_counted:], None
+    if words and words[0] == "of":
+        if len(words) == 1:
+            raise InvalidRequest("\\diff of needs a database", hint="\\diff of main")
+        other, words = plain_name(words[1]), words[2:]
+    since, until = [*map(moment, words), None, None][:2]
+    asked = shell.database, since, shell.as_of if until is None else until
+    if is_counted:
+        counts = shell.client.count_differences(*asked, from_database=other)
+        rows = [tuple(each[name] for name in COUNT_COLUMNS) for each in counts]
+        shell.print_table(tuple(COUNT_COLUMNS), tuple(COUNT_COLUMNS.values()), rows)
+        return
+    changes = shell.client.difference(*asked, from_database=other)
     shell.print_table(_DIFF_COLUMNS, _DIFF_TYPES, [_change(each) for each in changes])
 
 
@@ -93,6 +105,10 @@ def _live(call: Call) -> None:
 COMMANDS: Final = (
     Command("\\asof version|time|now", "read the database as it was; writes are refused", _as_of),
     Command("\\branch [name]", "make a branch of the database; alone: list branches", _branch),
-    Command("\\diff [version] [version]", "changes since a version; alone: versions", _difference),
+    Command(
+        "\\diff [count] [of database] [version] [version]",
+        "changes since a version, or from another database; alone: versions",
+        _difference,
+    ),
     Command("\\live [query]", "a query, and then its changes, until Ctrl-C", _live),
 )
