@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,10 +73,14 @@ class Postgres:
         self.run("CREATE SCHEMA public")
         self._names = {key: name for key, name in self._names.items() if key[0] < 16384}
 
-    def run(self, sql: str) -> Outcome:
+    def run(self, sql: str, parameters: Sequence[str | None] = ()) -> Outcome:
         from psycopg.pq import DiagnosticField, ExecStatus
 
-        result = self._connection.exec_(sql.encode())
+        if parameters:
+            values = [None if each is None else each.encode() for each in parameters]
+            result = self._connection.exec_params(sql.encode(), values)
+        else:
+            result = self._connection.exec_(sql.encode())
         if result.status == ExecStatus.FATAL_ERROR:
             code = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
             message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
