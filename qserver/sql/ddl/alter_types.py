@@ -1,4 +1,4 @@
-"""ALTER TYPE of an enum: adds a label, renames a label, or renames the type.
+"""ALTER TYPE of an enum: adds a label, renames a label, renames the type, or moves it.
 
 A column's type contains its enum with all labels, so every table and view that uses the enum gets a
 new definition. Rows contain labels with their positions: a new label does not change them, a
@@ -13,8 +13,10 @@ from dataclasses import replace
 from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParameterValue
 from qserver.sql import ast
 from qserver.sql.ddl.dependencies import is_of
+from qserver.sql.ddl.names import new_place
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import count_written
+from qserver.sql.ddl.texts_of_types import follow_type
 from qserver.values.enumeration import Enumeration, Label
 from qserver.values.keys import Row
 from qserver.values.relations import View
@@ -30,7 +32,11 @@ def alter_type(work: DdlPort, enumeration: Enumeration, action: ast.AlterAction)
             yield from _rename_value(work, enumeration, action)
         case "rename":
             check_name(action.new_name)
-            _rename(work, enumeration, action.new_name)
+            _move(work, enumeration, enumeration.schema, action.new_name)
+        case "set schema":
+            schema, _ = new_place(work, (action.new_name, enumeration.name))
+            if schema != enumeration.schema:
+                _move(work, enumeration, schema, enumeration.name)
         case "owner":
             pass
         case kind:
@@ -101,13 +107,19 @@ def _relabel(
     return 0
 
 
-def _rename(work: DdlPort, old: Enumeration, new_name: str) -> None:
-    """Rename the type within its schema."""
-    new = replace(old, name=new_name)
+def _move(work: DdlPort, old: Enumeration, schema: str, name: str) -> None:
+    """Give the type another name or another schema; the texts that name it follow."""
+    new = replace(old, schema=schema, name=name)
     if work.find(new.key) is not None:
-        raise DuplicateObject(f'type "{new_name}" already exists')
+        where = "" if schema == old.schema else f' in schema "{schema}"'
+        raise DuplicateObject(f'type "{name}" already exists{where}')
     work.transaction.define(old.key, None)
     _replace(work, old, new)
+    for other in list(work.transaction.catalog.definitions()):
+        if isinstance(other, Table | View):
+            found = follow_type(work.statements, other, old, new)
+            if found != other:
+                work.transaction.define(other.key, found)
 
 
 def _tables(work: DdlPort) -> list[Table]:

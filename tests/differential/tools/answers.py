@@ -87,8 +87,8 @@ def _comparable(outcome: Outcome, sent: Sent) -> Outcome:
         rows.append(tuple(_shown(value, name, kind, sent) for value, name, kind in about))
     if not sent.ordered:
         rows.sort(key=str)
-    about = zip(outcome.columns, outcome.types, strict=True)
-    types = tuple("integer" if name in _NARROWER else kind for name, kind in about)
+    named = zip(outcome.columns, outcome.types, strict=True)
+    types = tuple("integer" if name in _NARROWER else kind for name, kind in named)
     return replace(outcome, message="", position=None, types=types, rows=tuple(rows))
 
 
@@ -102,10 +102,11 @@ def _shown(value: str | None, name: str, kind: str, sent: Sent) -> str | None:
 
 
 def prepare_template(server: Any) -> None:
-    """Make a database of PostgreSQL with the schema, and an owner with the name that qserver has."""
+    """Make a database of PostgreSQL with the schema; its owner is named as that of qserver."""
     with psycopg.connect(server.get_uri(), autocommit=True) as first:
         if first.execute("SELECT FROM pg_roles WHERE rolname = %s", [OWNER]).fetchone() is None:
-            first.execute(f"CREATE ROLE {OWNER} SUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS LOGIN".encode())
+            rights = "SUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS LOGIN"
+            first.execute(f"CREATE ROLE {OWNER} {rights}".encode())
         first.execute(f"DROP DATABASE IF EXISTS {TEMPLATE}".encode())
         first.execute(
             f"CREATE DATABASE {TEMPLATE} OWNER {OWNER} TEMPLATE template0 ENCODING 'UTF8'"
@@ -134,6 +135,8 @@ def session_of_qserver(url: str) -> Iterator[Postgres]:
 
 
 def _address(server: Any, database: str) -> str:
-    return str(server.get_uri(database)).replace("postgres:", f"{OWNER}:", 1).replace(
-        "postgresql//", "postgresql://"
+    return (
+        str(server.get_uri(database))
+        .replace("postgres:", f"{OWNER}:", 1)
+        .replace("postgresql//", "postgresql://")
     )

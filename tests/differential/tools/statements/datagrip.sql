@@ -12,6 +12,7 @@ where datname = pg_catalog.current_database()
 order by case when datname = pg_catalog.current_database() then -1::bigint else N.oid::bigint end;
 
 -- hides id
+-- differs: the owner of the schema public is the only role
 select N.oid::bigint as id,
        N.xmin is not null as state_number,
        nspname as name,

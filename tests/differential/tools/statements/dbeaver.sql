@@ -11,6 +11,7 @@ SHOW search_path;
 
 SHOW standard_conforming_strings;
 
+-- differs: the owner of the schema public is the only role
 SELECT n.oid,n.*,d.description FROM pg_catalog.pg_namespace n
 LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=n.oid AND d.objsubid=0 AND d.classoid='pg_namespace'::regclass
 WHERE nspname IN ('public','sales')
@@ -66,6 +67,7 @@ ORDER BY c.oid;
 
 -- with ["{class users}"]
 -- unordered
+-- differs: casts in expressions are in parentheses
 SELECT i.*,i.indkey as keys,c.relname,c.relnamespace,c.relam,c.reltablespace,tc.relname as tabrelname,dsc.description,pg_catalog.pg_get_expr(i.indpred, i.indrelid) as pred_expr,pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) as expr,pg_catalog.pg_relation_size(i.indexrelid) > 0 as index_rel_size,pg_catalog.pg_stat_get_numscans(i.indexrelid) >= 0 as index_num_scans
 FROM pg_catalog.pg_index i
 INNER JOIN pg_catalog.pg_class c ON c.oid=i.indexrelid
@@ -176,6 +178,7 @@ ROLLBACK TO SAVEPOINT "SP_1";
 
 COMMIT;
 
+-- differs: floats have as many digits as they need
 SELECT a.name,a.setting FROM pg_settings a WHERE a.name IN ('search_path','extra_float_digits','client_min_messages','application_name') ORDER BY 1;
 
 SELECT typname, typinput::regproc::text, typdelim FROM pg_type WHERE oid IN (16, 20, 25, 1700, 3802) ORDER BY oid;

@@ -94,6 +94,7 @@ SELECT pg_current_wal_lsn(), CASE WHEN pg_is_in_recovery() THEN pg_last_wal_rece
 SELECT * FROM pg_replication_slots WHERE slot_name = 'airbyte_slot' AND plugin = 'pgoutput' AND database = 'main';
 
 -- columns: transactions of the server
+-- differs: there are no snapshots of transactions
 SELECT CASE WHEN pg_is_in_recovery() THEN txid_snapshot_xmin(txid_current_snapshot()) ELSE txid_current() END AS a, (SELECT oldest_xid FROM pg_control_checkpoint() LIMIT 0) IS NULL AS b;
 
 SHOW wal_level;
@@ -148,14 +149,19 @@ create temporary table "model__dbt_tmp" as (select id, name from users);
 
 select column_name, data_type, character_maximum_length, numeric_precision, numeric_scale from INFORMATION_SCHEMA.columns where table_name = 'model__dbt_tmp' order by ordinal_position;
 
+-- differs: names have no database
 create table "main"."public"."model__dbt_new" as (select id, name, current_timestamp as at from users);
 
+-- differs: names have no database
 alter table "main"."public"."model__dbt_new" rename to "model";
 
+-- differs: names have no database
 drop table if exists "main"."public"."model__dbt_backup" cascade;
 
+-- differs: names have no database
 create index if not exists "model_idx" on "main"."public"."model" using hash (id);
 
+-- differs: names have no database
 comment on table "main"."public"."model" is $dbt_comment_literal_block$A 'model'$dbt_comment_literal_block$;
 
 -- supabase's postgres-meta, retool
@@ -188,6 +194,7 @@ SHOW lc_collate;
 
 SHOW is_superuser;
 
+-- differs: bytes are in hexadecimal
 SET bytea_output = 'escape'; SELECT '\x00ff'::bytea;
 
 SET bytea_output = 'hex';
@@ -212,8 +219,10 @@ SELECT pg_get_serial_sequence('users', 'id'), pg_get_serial_sequence('public.tea
 
 SELECT * FROM pg_identify_object('pg_class'::regclass, {class users}, 0);
 
+-- differs: it is not there
 SELECT * FROM pg_identify_object_as_address('pg_class'::regclass, {class users}, 1);
 
+-- differs: some are not described
 SELECT pg_describe_object('pg_class'::regclass, {class users}, 0), pg_describe_object('pg_class'::regclass, {class users}, 2), pg_describe_object('pg_type'::regclass, {type mood}, 0), pg_describe_object('pg_namespace'::regclass, {namespace sales}, 0), pg_describe_object(1259, {class users_name_idx}, 0), pg_describe_object(1259, {class grown_ups}, 0), pg_describe_object(1259, {class numbers}, 0), pg_describe_object(1255, 870, 0);
 
 SELECT col_description('users'::regclass, 2), obj_description('users'::regclass), shobj_description(1, 'pg_class');
@@ -230,6 +239,7 @@ SELECT a COLLATE "C" FROM (VALUES ('b'), ('B'), ('a'), ('ä')) v(a) ORDER BY a C
 
 SELECT (aclexplode('{=r/qserver,qserver=arw*/qserver}'::aclitem[])).*;
 
+-- differs: the type of a row is record
 SELECT pg_typeof(feels), pg_typeof(u), pg_typeof(tags), pg_typeof(ARRAY[feels]) FROM users u LIMIT 1;
 
 SELECT enum_range(NULL::mood), enum_first(NULL::mood), enum_last(NULL::mood), 'ok'::mood > 'sad';

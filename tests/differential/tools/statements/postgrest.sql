@@ -155,6 +155,7 @@ base_types AS (
 )
 SELECT count(*) > 300 FROM base_types;
 
+-- differs: the role is none
 select set_config('search_path', '"public", "public"', true), set_config('role', 'qserver', true), set_config('request.jwt.claims', '{"role":"web_anon"}', true), set_config('request.method', 'GET', true), set_config('request.path', '/users', true);
 
 WITH pgrst_source AS ( SELECT "public"."users"."id", "public"."users"."name" FROM "public"."users"  WHERE  "public"."users"."id" = '1'   LIMIT '10' OFFSET '0' ) SELECT null::bigint AS total_result_set, pg_catalog.count(_postgrest_t) AS page_total, coalesce(json_agg(_postgrest_t), '[]') AS body, nullif(current_setting('response.headers', true), '') AS response_headers, nullif(current_setting('response.status', true), '') AS response_status, '' AS response_inserted FROM ( SELECT * FROM pgrst_source ) _postgrest_t;

@@ -4,6 +4,7 @@ SELECT c.relchecks, c.relkind, c.relhasindex, c.relrowsecurity, c.relforcerowsec
 FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_class tc ON (c.reltoastrelid = tc.oid) LEFT JOIN pg_catalog.pg_am am ON (c.relam = am.oid)
 WHERE c.oid = '{class users}';
 
+-- differs: collations are not kept
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
   (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid, true) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef),
   a.attnotnull,
@@ -66,14 +67,17 @@ SELECT pg_catalog.quote_ident(nspname) || '.' || pg_catalog.quote_ident(relname)
 
 SELECT pg_catalog.pg_get_viewdef('grown_ups'::regclass) LIKE '%users%';
 
+-- differs: ORDER BY of aggregates is not told
 SELECT n.nspname as "Schema", p.proname as "Name", pg_catalog.pg_get_function_result(p.oid) as "Result data type", pg_catalog.pg_get_function_arguments(p.oid) as "Argument data types", CASE p.prokind WHEN 'a' THEN 'agg' WHEN 'w' THEN 'window' WHEN 'p' THEN 'proc' ELSE 'func' END as "Type" FROM pg_catalog.pg_proc p LEFT JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname OPERATOR(pg_catalog.~) '^(substring|percentile_cont|ntile)$' COLLATE pg_catalog.default AND pg_catalog.pg_function_is_visible(p.oid) ORDER BY 1, 2, 4;
 
 SELECT o.oprname AS "Name", CASE WHEN o.oprkind='l' THEN NULL ELSE pg_catalog.format_type(o.oprleft, NULL) END AS "Left arg type", pg_catalog.format_type(o.oprright, NULL) AS "Right arg type", pg_catalog.format_type(o.oprresult, NULL) AS "Result type", coalesce(pg_catalog.obj_description(o.oid, 'pg_operator'), pg_catalog.obj_description(o.oprcode, 'pg_proc')) AS "Description" FROM pg_catalog.pg_operator o WHERE o.oprname = '@>' AND o.oprleft IN ('jsonb'::regtype, 'anyarray'::regtype) ORDER BY 2;
 
 SELECT name AS "Parameter", CASE WHEN unit IS NULL THEN setting ELSE setting || unit END IS NOT NULL FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.~) '^(work_mem)$' COLLATE pg_catalog.default ORDER BY 1;
 
+-- differs: the character type is C
 SELECT d.datname as "Name", pg_catalog.pg_encoding_to_char(d.encoding) as "Encoding", CASE d.datlocprovider WHEN 'c' THEN 'libc' WHEN 'i' THEN 'icu' END AS "Locale Provider", d.datcollate as "Collate", d.datctype as "Ctype" FROM pg_catalog.pg_database d WHERE d.datname = current_database() ORDER BY 1;
 
+-- differs: some are not described
 SELECT pg_catalog.pg_describe_object(classid, objid, objsubid) FROM pg_depend WHERE refobjid = 'members'::regclass AND deptype IN ('a', 'n', 'i') ORDER BY 1;
 
 SELECT word FROM pg_catalog.pg_get_keywords() WHERE catcode = 'T' ORDER BY 1;
