@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from qserver.durability.leases import Leases
 from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, PageCache
@@ -28,11 +28,14 @@ from qserver.durability.pages import (
     check_leaf,
     decode_branch,
     decode_leaf,
+    decode_stored_leaf,
     find_in_leaf,
 )
 from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
 from qserver.storage.page import Branch, BranchEntries, Key, Leaf, LeafEntries, Tree, Value
 from qserver.storage.snapshot import Lease
+
+Decoded = TypeVar("Decoded")
 
 
 def _ignore(*_: object) -> None:
@@ -129,10 +132,19 @@ class LoggedPages:
     def read(self, leaf: Leaf) -> LeafEntries:
         packed = self._packed(leaf)
         leaf.looks += LOOKS_OF_A_SCAN
-        return self.unpack(leaf) if self.cache.may_unpack(leaf) else self._decoded(leaf, packed)
+        if self.cache.may_unpack(leaf):
+            return self.unpack(leaf)
+        return self._decoded(decode_leaf, leaf, packed)
+
+    def read_stored(self, leaf: Leaf) -> tuple[list[Value], bool]:
+        packed = self._packed(leaf)
+        leaf.looks += LOOKS_OF_A_SCAN
+        if self.cache.may_unpack(leaf):
+            return self.unpack(leaf)[1], False
+        return self._decoded(decode_stored_leaf, leaf, packed), True
 
     def unpack(self, leaf: Leaf) -> LeafEntries:
-        entries = self._decoded(leaf, self._packed(leaf))
+        entries = self._decoded(decode_leaf, leaf, self._packed(leaf))
         leaf.keys_here, leaf.values_here = entries
         leaf.packed = None
         self.cache.note_unpacked(leaf)
@@ -147,10 +159,12 @@ class LoggedPages:
             assert leaf.packed is not None
         return leaf.packed
 
-    def _decoded(self, leaf: Leaf, packed: bytes) -> LeafEntries:
+    def _decoded(
+        self, decode: Callable[[Leaf, bytes], Decoded], leaf: Leaf, packed: bytes
+    ) -> Decoded:
         self.cache.charge(leaf.length)
         try:
-            return decode_leaf(leaf, packed)
+            return decode(leaf, packed)
         except DataCorrupted as error:
             self._note(error)
             raise

@@ -28,7 +28,13 @@ from qserver.storage.page import (
     Tree,
     Value,
 )
-from qserver.values.encoding import count_entries, decode_columns, encode_columns, find_row
+from qserver.values.encoding import (
+    count_entries,
+    decode_columns,
+    decode_stored_rows,
+    encode_columns,
+    find_row,
+)
 
 LEAF: Final = b"L"
 BRANCH: Final = b"B"
@@ -102,6 +108,14 @@ def decode_leaf(leaf: Leaf, data: bytes) -> LeafEntries:
     if len(keys) != leaf.length:
         raise impossible(leaf.number)
     return keys, cast("list[Value]", values)
+
+
+def decode_stored_leaf(leaf: Leaf, data: bytes) -> list[Value]:
+    """Return the values of a checked leaf, with extensions as they are stored."""
+    values = decode_stored_rows(memoryview(data)[ENTRIES_AT:])
+    if len(values) != leaf.length:
+        raise impossible(leaf.number)
+    return values
 
 
 def find_in_leaf(data: bytes, key: Key) -> Value | None:

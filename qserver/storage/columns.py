@@ -22,7 +22,8 @@ from weakref import ref
 
 from qserver.limits import PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
 from qserver.storage.btree import LEAVES_OF_RUN, leaf_runs, value_runs
-from qserver.storage.page import Branch, Key, Leaf, Tree, Value, read_leaf
+from qserver.storage.page import Branch, Key, Leaf, Tree, Value, read_leaf, read_stored
+from qserver.values.encoding import restored
 from qserver.values.keys import Bound
 from qserver.values.vector_families import ColumnVector
 
@@ -106,6 +107,7 @@ class Chunk:
 
     __slots__ = (
         "_branch",
+        "_is_stored",
         "_rows",
         "_start",
         "_stop",
@@ -122,6 +124,8 @@ class Chunk:
         self._vectors: dict[ColumnVector, Vector] = {}
         self._rows: list[Value] | None = None
         """All rows of the page, once a column was filled: their leaves may still be packed."""
+        self._is_stored = False
+        """Whether some of them are as they are stored."""
         self.length = stop - start
         self.filled = 0
         """Values that were made vectors for this chunk, which costs the most."""
@@ -177,20 +181,28 @@ class Chunk:
         """Read all rows of the page."""
         if self._rows is None:
             rows: list[Value] = []
+            is_stored = False
             for leaves in leaf_runs(self._branch.children):
                 for leaf in leaves:
-                    rows += read_leaf(leaf)[1]
+                    values, as_stored = read_stored(leaf)
+                    rows += values
+                    is_stored = is_stored or as_stored
                 yield
-            self._rows = rows
+            self._rows, self._is_stored = rows, is_stored
+
+    def _restored(self, rows: list[Value]) -> list[Value]:
+        """Return some of the rows that were read as what they are."""
+        return [tuple(restored(row)) for row in rows] if self._is_stored else rows
 
     def _fill(self, column: PageColumn, wanted: ColumnVector) -> None:
-        from qserver.values.vectors import vector_of  # imports numpy
+        from qserver.values.vectors import vector_of, vector_of_stored  # imports numpy
 
         assert self._rows is not None
         at = wanted.position
         values = [row[at] for row in self._rows]
         self.filled += len(values)
-        vector = column.vector = vector_of(values, wanted)
+        fill = vector_of_stored if self._is_stored else vector_of
+        vector = column.vector = fill(values, wanted)
         column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
         column.is_filled = True
 
@@ -206,7 +218,7 @@ class Chunk:
         if self._start:
             places = [self._start + place for place in places]
         if self._rows is not None:
-            yield _at(self._rows, places)
+            yield self._restored(_at(self._rows, places))
         elif len(places) > FEW:
             yield from self._picked(places)
         else:
@@ -221,7 +233,7 @@ class Chunk:
         rows = self._rows
         assert rows is not None
         for at in range(self._start, self._stop, ROWS_OF_RUN):
-            yield rows[at : min(at + ROWS_OF_RUN, self._stop)]
+            yield self._restored(rows[at : min(at + ROWS_OF_RUN, self._stop)])
 
     def _picked(self, places: list[int]) -> Iterator[list[Value]]:
         """Yield the rows at positions of the page."""

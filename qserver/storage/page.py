@@ -58,6 +58,10 @@ class PageStore(Protocol):
     def read(self, leaf: Leaf) -> LeafEntries:
         """Return the entries of a leaf that is gone or packed, without keeping them."""
 
+    def read_stored(self, leaf: Leaf) -> tuple[list[Value], bool]:
+        """Return the values of such a leaf, and whether they are stored ones: to read few columns
+        of those is cheaper."""
+
     def unpack(self, leaf: Leaf) -> LeafEntries:
         """Return the entries of a leaf that is gone or packed, and keep them unpacked."""
 
@@ -170,6 +174,12 @@ def read_leaf(leaf: Leaf) -> LeafEntries:
     if keys is None or values is None:
         return _store_of(leaf).read(leaf)
     return keys, values
+
+
+def read_stored(leaf: Leaf) -> tuple[list[Value], bool]:
+    """Return the values for a scan of few columns, and whether `restored` has to read them."""
+    values = leaf.values_here
+    return _store_of(leaf).read_stored(leaf) if values is None else (values, False)
 
 
 def find(leaf: Leaf, key: Key) -> Value | None:

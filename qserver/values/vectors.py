@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qserver.values import vector_families as families
+from qserver.values.encoding import restored
 from qserver.values.numerics import EXACT
 from qserver.values.vector_families import ColumnVector
 
@@ -110,6 +111,24 @@ def vector_of(column: list[Any], wanted: ColumnVector, words_max: int = WORDS_MA
         return _filled(whole, nulls, wanted, words_max)
 
 
+def vector_of_stored(column: list[Any], wanted: ColumnVector) -> Vector | None:
+    """Return the same of values of stored rows: digits and days are read without what has them."""
+    try:
+        if wanted.family == families.NUMERIC:
+            rough = np.fromiter(
+                map(float, [value.data for value in column]), np.float64, len(column)
+            )
+            numbers = _digits(rough, wanted.scale)
+            if numbers is not None:
+                return integers(numbers, None, wanted.scale)
+        elif wanted.family == families.DATE:
+            days = np.fromiter(map(int, [value.data for value in column]), np.int64, len(column))
+            return integers(days, None)
+    except AttributeError:  # a NULL, or a row that is not stored
+        pass
+    return vector_of(restored(column), wanted)
+
+
 def _filled(
     column: list[Any], nulls: Array | None, wanted: ColumnVector, words_max: int
 ) -> Vector | None:
@@ -192,11 +211,19 @@ def _numeric(column: list[Decimal], scale: int) -> Array | None:
     rough = np.fromiter(map(float, column), np.float64, len(column))
     if not np.isfinite(rough).all():
         return None
+    numbers = _digits(rough, scale)
+    if numbers is None:
+        digits = [int(value.scaleb(scale, EXACT)) for value in column]
+        numbers = np.fromiter(digits, np.int64, len(column))
+    return numbers
+
+
+def _digits(rough: Array, scale: int) -> Array | None:
+    """Return the digits of the nearest floats as integers; None if those are not exact."""
     rough *= 10.0**scale
-    if float(np.abs(rough).max()) < _EXACT_AS_FLOAT:
-        return np.rint(rough).astype(np.int64)
-    digits = [int(value.scaleb(scale, EXACT)) for value in column]
-    return np.fromiter(digits, np.int64, len(column))
+    with np.errstate(invalid="ignore"):
+        is_exact = float(np.abs(rough).max()) < _EXACT_AS_FLOAT  # NaN is not
+    return np.rint(rough).astype(np.int64) if is_exact else None
 
 
 def _dates(column: list[date], scale: int) -> Array:

@@ -17,10 +17,12 @@ from qserver.values.encoding import (
     decode,
     decode_columns,
     decode_entries,
+    decode_stored_rows,
     encode,
     encode_columns,
     encode_entries,
     find_row,
+    restored,
 )
 from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
@@ -61,6 +63,16 @@ def test_rows_of_one_length_are_encoded_as_rows_of_any(rows: list[Any]) -> None:
     found = decode_columns(encode_columns(keys[:-1], rows))
     whole = decode_columns(encode_columns(keys, [*rows, None]))
     assert repr(found) == repr((whole[0][:-1], whole[1][:-1]))
+
+
+@given(st.lists(st.lists(nested, max_size=4).map(tuple), max_size=5))
+def test_stored_rows_are_restored_exactly(rows: list[Any]) -> None:
+    """Twice: what is shared by all rows is read once."""
+    data = encode_columns([(at,) for at in range(len(rows))], rows)
+    for _ in range(2):
+        found = tuple(tuple(restored(row)) for row in decode_stored_rows(data))
+        assert exactly(found) == exactly(tuple(rows))
+        assert exactly(tuple(decode_columns(data)[1])) == exactly(tuple(rows))
 
 
 @given(st.dictionaries(st.integers(0, 30), st.tuples(any_value.map(key_element), rows)))
@@ -196,13 +208,18 @@ def test_the_bytes_never_change_because_files_hold_them(value: Any, expected: st
 def test_bytes_that_are_no_encoding_are_reported_as_corrupt(data: bytes) -> None:
     with pytest.raises(DataCorrupted):
         decode(data)
-    with pytest.raises(DataCorrupted):
-        decode_entries(data)
+    for read in (decode_entries, all_restored):
+        with pytest.raises(DataCorrupted):
+            read(data)
+
+
+def all_restored(data: bytes) -> list[Any]:
+    return [restored(row) for row in decode_stored_rows(data)]
 
 
 @given(st.binary(max_size=40))
 def test_no_bytes_cause_another_error(data: bytes) -> None:
-    for read in (decode, decode_entries):
+    for read in (decode, decode_entries, all_restored):
         try:
             read(data)
         except DataCorrupted:
