@@ -83,6 +83,30 @@ export interface Change {
   statement?: string;
 }
 
+export interface DifferenceOptions {
+  /** A version or a time; by default the newest of `fromDatabase`, without which it is required. */
+  from?: number | string;
+  /** By default the newest of this database. */
+  to?: number | string;
+  /** Whose version `from` is: the parent of a branch, a branch, or another relative. */
+  fromDatabase?: string;
+  /** With commas between them. */
+  tables?: string;
+  /** Only count the changes, by table. */
+  count?: boolean;
+  limit?: number;
+  /** `next_cursor` of the page before; give its `from` and `to`, too. */
+  cursor?: string;
+}
+
+export interface Difference {
+  from: number;
+  to: number;
+  changes: Omit<Change, "version" | "time">[];
+  next_cursor: string | null;
+  counts?: { table: string; schema: number; insert: number; update: number; delete: number }[];
+}
+
 export interface LiveOptions extends Options {
   everyMs?: number;
 }
@@ -157,6 +181,8 @@ export interface Sql {
   rows<T = Row>(table: string, options?: RowsOptions): AsyncGenerator<T, void, undefined>;
   /** Any other request of the API; the object of its answer. */
   call(method: string, path: string, fields?: object): Promise<any>;
+  /** A page of what differs between two versions, or from another database of the family. */
+  difference(options?: DifferenceOptions): Promise<Difference>;
   /** Makes a branch of the database, and is a client of that. */
   branch(name: string, options?: { of?: string; asOf?: number | string }): Promise<Sql>;
   /** A session of the key; `token` is for those who may not have the key. */

@@ -24,7 +24,8 @@ const SHOWN_CHARS = 200;
 /** Options of the client itself; all others are fields of the server's, in its spelling. */
 const OWN = /^(signal|retryMs|silenceMs|onRetry|arrays|values|bigint|read|idempotencyKey)$/;
 
-const NOT_SENT = /refused|notfound|eai_again|connect_timeout/i;
+/** By the code of an error; Deno has it in the message alone. */
+const NOT_SENT = /^\w*(refused|notfound|eai_again|connect_tim)|client error \(C/i;
 const OUTCOME_UNKNOWN = /^(0800[067]|QS02[24])$/;
 
 /** A failure. `code` is the server's: a SQLSTATE, or one that begins with QS. */
@@ -73,12 +74,12 @@ const base64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(b
 function writable(name, value) {
   const given = this[name]; // as it was before toJSON
   if (typeof given === "bigint") return `\0${given}`;
-  if (typeof given === "number") return isFinite(given) ? given : String(given);
+  if (typeof given === "number") return isFinite(given) ? given : `${given}`;
   if (given instanceof ArrayBuffer || given instanceof Uint8Array) return base64(new Uint8Array(given));
   if (ArrayBuffer.isView(given)) return [...given];
   const isWrong = given === undefined ? isList(this)
-    : /^(f|sy)/.test(typeof given) || typeof given?.then === "function" || given?.[0] === "\0"
-      || (value === null && given !== null) || given instanceof Map || given instanceof Set;
+    : /^(f|sy)/.test(typeof given) || given?.then?.call || given?.[0] === "\0"
+      || (value === null && given !== null) || (given?.forEach && !isList(given)); // a Map, a Set
   if (isWrong) throw new TypeError(`${given} is no value of SQL`);
   return value;
 }
@@ -112,7 +113,7 @@ const CONVERTERS = {
 function converterOf(type, options) {
   const bare = type.replace(/\(.*?\)|\[]$/g, "");
   const one = bare === "bigint" ? options.bigint && BigInt : options.values !== "json" && CONVERTERS[bare];
-  const all = (value) => isList(value) ? value.map(all) : value === null ? null : one(value);
+  const all = (value) => isList(value) ? value.map(all) : value === null ? value : one(value);
   return one && all;
 }
 
@@ -173,13 +174,13 @@ const pause = (ms, signal) => new Promise((resolve) => {
 const growing = (tries) => Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** tries) * (0.5 + Math.random());
 
 /** Whether a request that failed so may be sent again without being applied twice. */
-function maySendAgain({ code, status, retryAfter, retryable, applied }, { body, key, again, isBulk }) {
-  if (body instanceof ReadableStream) return false; // its rows are used up
+function maySendAgain({ code, status, retryAfter, retryable, applied }, { body, key, again, bulk }) {
+  if (body?.getReader) return false; // its rows are used up
   if (code === "08001") return true; // nothing was sent
-  if (code === "40001") return isBulk && retryable;
-  const saysWhen = retryAfter && [409, 429, 503].includes(status);
+  if (code === "40001") return bulk && retryable;
+  const saysWhen = retryAfter && /409|429|503/.test(status);
   if (saysWhen && applied === "no") return true;
-  const isLost = saysWhen || ["08006", "57P03"].includes(code) || (code === "08000" && status > 501);
+  const isLost = saysWhen || /08006|57P03/.test(code) || (code === "08000" && status > 501);
   return isLost && (body === undefined || key !== undefined || again);
 }
 
@@ -206,14 +207,13 @@ let connections = 0;
 function connectionOf(url, key, session, fetch = globalThis.fetch) {
   const newest = new Map(), secrets = [], number = ++connections;
   const { origin, pathname } = new URL(url, globalThis.location?.href);
-  const isKeyMade = typeof key === "function";
   const base = origin + pathname.replace(/\/$/, "");
   let token, renewAt = Infinity;
 
   // --- keys and sessions
 
   function checked(text) {
-    demand(/^[\x21-\x7e]+$/.test(text), "no key has such characters");
+    demand(/^[!-~]+$/.test(text), "no key looks so");
     secrets.push(text);
     return text;
   }
@@ -233,7 +233,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
     } catch {
       // it has ended: a new one begins
     }
-    const own = checked(isKeyMade ? await key() : key);
+    const own = checked(key.call ? await key() : key);
     return session ? exchange(own, "/v1/session", session) : own;
   }
 
@@ -265,17 +265,16 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
     } catch (error) {
       throw failureOf(error, signal, request);
     } finally {
-      request.isOver = true;
+      request.over = true;
     }
   }
 
   function failureOf(error, signal, request) {
     if (signal?.aborted) return signal.reason;
-    if (request?.failure) return request.failure; // of the rows that were to be sent
     const reason = error.cause ?? error;
     const detail = shown(`${reason.message}`);
-    if (request?.isSending) return lost(detail, { applied: "no", hint: "Is one of the rows wrong?" });
-    return lost(detail, NOT_SENT.test(reason.code) && { code: "08001", hint: null });
+    if (request?.sending) return lost(detail, { applied: "no", hint: null });
+    return lost(detail, NOT_SENT.test(reason.code ?? detail) && { code: "08001", hint: null });
   }
 
   /** The object of an answer, or its error. */
@@ -292,9 +291,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
     }
     if (ok && answer?.success) return { ...answer, replayed: headers.has("idempotency-replayed") };
     if (answer?.error?.code) throw errorOf(answer.error, response);
-    throw new SqlError(`status ${status}, and no JSON of this API`, {
-      code: "08000", status, detail: shown(text).slice(0, SHOWN_CHARS),
-    });
+    throw lost(shown(text).slice(0, SHOWN_CHARS), { code: "08000", status }); // not of this API
   }
 
   // --- requests, until there is an answer
@@ -312,11 +309,12 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
         if (key !== undefined) bearer = await authorized();
         return await use(await once(request, options, bearer), options);
       } catch (error) {
+        if (request.failure && !signal?.aborted) throw request.failure; // of the rows to send
         if (error?.code === "QS025" && consistency === "session") {
           newest.delete(database); // it was made anew: who writes it knows its versions
           options = { ...options, consistency: undefined, maxAgeMs: undefined };
-        } else if (error?.status === 401 && !isNew && (session || isKeyMade)
-          && !(request.body instanceof ReadableStream)) {
+        } else if (error?.status === 401 && !isNew && (session || key?.call)
+          && !request.body?.getReader) {
           isNew = true;
           if (bearer === await token) token = undefined;
         } else {
@@ -340,7 +338,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
 
   /** Opens a stream of events; of what is answered whole, the object. */
   const open = (options, build, wait) => send(options, build, (response) =>
-    response.ok && response.headers.get("content-type").startsWith(EVENTS)
+    response.ok && response.headers.get("content-type")?.startsWith(EVENTS)
       ? response : answerOf(response, options), wait);
 
   /** The events of a stream, each as its kind and its data; an error event is thrown. */
@@ -364,7 +362,7 @@ function connectionOf(url, key, session, fetch = globalThis.fetch) {
         if (piece.done) throw lost("it broke off");
       }
     } catch (error) {
-      throw error instanceof SqlError ? error : failureOf(error, options.signal);
+      throw error instanceof SqlError && !options.signal?.aborted ? error : failureOf(error, options.signal);
     } finally {
       stop();
     }
@@ -483,7 +481,7 @@ function queryOf(connection, options, parts) {
         return text + (value?.[TEXT] ? value[TEXT](params) : `$${params.push(value)}`) + next;
       });
     }
-    demand(sql !== undefined && !own, "that has parameters of its own");
+    demand(sql !== undefined && !own, "it has parameters of its own");
     return sql;
   }
 
@@ -524,32 +522,39 @@ function queryOf(connection, options, parts) {
 
 // --- many rows, several statements -----------------------------------------------------------------
 
-async function* linesOf(rows, columns) {
+/** The texts of rows, or of a stream that has them as texts already. */
+async function* linesOf(rows, columns, format) {
   for await (let row of rows) {
     if (isList(row)) {
       demand(row.length === columns?.length, "a row does not fit `columns`");
       row = zipped(columns, row);
     }
-    yield `${encode(row)}\n`;
+    yield format ? row : `${encode(row)}\n`;
   }
 }
 
 /** The body of a request that is made while it is sent. */
 function streamOf(lines, request) {
-  request.isSending = true; // the server has not got all, so it has applied nothing
+  request.sending = true; // the server has not got all, so it has applied nothing
   return new ReadableStream({
     async pull(controller) {
+      let text = "", next = {};
       try {
-        let text = "", next = {};
-        if (request.isOver) next = await lines.return(); // it failed, and fetch would go on reading
         while (text.length < PIECE_CHARS && !next.done) text += (next = await lines.next()).value ?? "";
+      } catch (error) {
+        request.failure = error;
+        text = "\0"; // which no row has: some runtimes end a body that fails as if it were whole
+        next.done = true;
+      }
+      try {
+        if (request.over) throw 0; // it failed, and fetch would go on reading
         if (text) controller.enqueue(new TextEncoder().encode(text));
         if (next.done) {
-          request.isSending = false;
+          request.sending = false;
           controller.close();
         }
-      } catch (error) {
-        controller.error(request.failure = error);
+      } catch { // some close it when they are stopped
+        lines.return();
       }
     },
     cancel: () => lines.return(),
@@ -560,9 +565,11 @@ async function insert(connection, base, name, rows, { columns, format, ...more }
   const options = { ...base, ...more }, { onConflict, overriding, database } = options;
   const fields = { columns: columns?.join(), on_conflict: onConflict, overriding, database };
   const type = format === "csv" ? "text/csv" : "application/x-ndjson";
-  const request = { path: table(name, fields), body: rows, type, key: keyOf(options), isBulk: true };
-  if (format === undefined) {
-    const lines = linesOf(rows, columns), isBrowser = globalThis.document || globalThis.importScripts;
+  const request = { path: table(name, fields), body: rows, type, key: keyOf(options), bulk: true };
+  const isStream = rows.getReader;
+  if (isStream || !format) {
+    const texts = isStream ? rows.pipeThrough(new TextDecoderStream("utf-8", { fatal: true })) : rows;
+    const lines = linesOf(texts, columns, format), isBrowser = globalThis.document || globalThis.importScripts;
     if (isList(rows) || isBrowser) { // a browser sends no stream over HTTP/1.1
       const all = [];
       for await (const line of lines) all.push(line);
@@ -635,9 +642,10 @@ async function* changes(connection, sql, { since, tables, database, ...options }
 
 /** The function that a program calls `sql`, with these options for all that it does. */
 function client(connection, options) {
+  const { database = "main" } = options;
   const query = (parts, more) => queryOf(connection, { ...options, ...more }, parts);
   const tag = (more) => (strings, ...values) => {
-    demand(strings?.raw, "write sql`…` as a template, or sql.unsafe(text)");
+    demand(strings?.raw, "write sql`…`, or sql.unsafe(text)");
     return query({ strings, values }, more);
   };
   const sql = tag();
@@ -646,7 +654,7 @@ function client(connection, options) {
     named: (statement, params) => query({ statement, params }),
     id: (...names) => query({ sql: names.map((name) => `"${name.replaceAll('"', '""')}"`).join(".") }),
     join: (items, separator = ", ") =>
-      query({ strings: ["", ...items.slice(1).map(() => separator), ""].slice(-1 - items.length), values: items }),
+      query({ strings: items.map((_, at) => at ? separator : "").concat(""), values: items }),
     json: encode,
     read: tag({ read: true }),
     with: (more) => client(connection, { ...options, ...more }),
@@ -662,7 +670,9 @@ function client(connection, options) {
       ({ path: table(name, { ...fieldsOf(now), columns: columns?.join() }), accept: EVENTS })),
     call: (method, path, fields) =>
       connection.send(options, () => ({ method, path, body: encode(fields) })),
-    async branch(name, { of = options.database ?? "main", asOf } = {}) {
+    difference: (more) => sql.call("GET",
+      address(`/v1/databases/${encodeURIComponent(database)}/diff`, fieldsOf(more))),
+    async branch(name, { of = database, asOf } = {}) {
       await sql.call("POST", "/v1/databases", { name, branch_of: of, as_of: asOf });
       return sql.with({ database: name });
     },

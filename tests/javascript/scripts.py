@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -74,11 +74,12 @@ def run_script(
     script: Path,
     variables: Mapping[str, str],
     answers: Mapping[str, Callable[[], str]] | None = None,
+    command: Sequence[str] = ("node",),
 ) -> list[str]:
     """The lines of a script that ends well. It may ask for something by a line of its own."""
     needs_node()
     said = []
-    with running(["node", str(script)], script.parent, variables) as process:
+    with running([*command, str(script)], script.parent, variables) as process:
         assert process.stdin is not None and process.stdout is not None
         for line in process.stdout:
             said.append(line.rstrip("\n"))

@@ -34,6 +34,11 @@ def test_all_ways_to_ask_do_what_they_say(server: Server) -> None:
 
 
 @pytest.mark.long
+def test_what_every_runtime_has_to_do_is_done(server: Server) -> None:
+    assert run_script(SCRIPTS / "everywhere.mjs", variables_of(server)) == ["ok"]
+
+
+@pytest.mark.long
 def test_what_breaks_loses_nothing_and_applies_nothing_twice(tmp_path: Path) -> None:
     settings = {"QSERVER_API_KEY": KEY}
     servers = [start("own", tmp_path, settings)]
