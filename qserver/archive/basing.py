@@ -10,7 +10,7 @@ their parent when their first segment comes. Every copy is checked to its last r
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,6 @@ from qserver.durability.check import check_file
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.live_copy import copy_live
 from qserver.durability.live_log import LiveLog
-from qserver.durability.pinning import unpin_others
 from qserver.durability.records import decode_time
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, LogFailed
@@ -93,7 +92,7 @@ class FamilyCopier:
             for name, parent in parents.items():
                 if parent is not None and parent not in parents:
                     continue
-                end = await self._settled(copies.file_of(name), parents.keys())
+                end = await self._settled(copies.file_of(name))
                 files.append(await self._saved(generation, copies, name, parent, end))
             return FamilyCopy(root, time, files)
 
@@ -107,10 +106,12 @@ class FamilyCopier:
                     raise
                 copies.file_of(name).unlink(missing_ok=True)
 
-    async def _settled(self, copy: Path, kept: Collection[str]) -> End:
-        """Make a copy one whole file that holds nothing for others, check it; return its end."""
+    async def _settled(self, copy: Path) -> End:
+        """Make a copy one whole file, check it; return its end.
+
+        What it holds for branches stays: one that was not copied is made of it in a restore.
+        """
         async with await open_log(copy) as log:
-            await unpin_others(log, kept)
             if log.load([POSITION_PAGE]):  # it was a copy of a replicated log
                 await log.forget(0, [POSITION_PAGE])
         report = await check_file(copy)

@@ -136,6 +136,15 @@ class Continuous:
 
     async def run(self) -> None:
         """Go on until `stop`. Raises TargetAway if the target cannot be reached at the start."""
+        await self.begin()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._copy)
+            await self._send()
+            nursery.cancel_scope.cancel()
+        self._note()
+
+    async def begin(self) -> None:
+        """See whether the target is ours, and take up what is there."""
         if not await _in_thread(is_ours, self._objects):
             strangers = strangers_in(await _in_thread(self._objects.keys))
             if strangers:
@@ -145,29 +154,27 @@ class Continuous:
                 )
             await _in_thread(self._objects.save, MARK, MARK_TEXT)
         await self._go_on()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._copy)
-            await self._send()
-            nursery.cancel_scope.cancel()
-        self._note()
 
     async def _go_on(self) -> None:
         """Take up the newest generation, if it is whole."""
         counting = complete(generations_in(await _in_thread(self._objects.keys)))
         if not counting:
             return
-        newest = counting[-1]
+        having = [each for each in counting if each.segments]
+        newest, last = (having or counting)[-1], counting[-1]
         try:
             if newest.missing:
                 raise DataCorrupted(f"segment {newest.missing[0]} of {newest.name} is missing")
             reader = Reader(self._objects, newest)
             state, number, digest, until = await _in_thread(reader.state)
+            watch = Watch(self._folder, state)
+            self._until = until
+            self._stream = Stream(newest.name, newest.begins, watch, digest, number, until)
+            if last is not newest:  # a process ended before it went over to that one
+                self._ready = Ready(*await _in_thread(Reader(self._objects, last).manifest))
         except DataCorrupted as error:
             self._report(f"{error.message}: a new generation begins")
             return
-        watch = Watch(self._folder, state)
-        self._until = until
-        self._stream = Stream(newest.name, newest.begins, watch, digest, number, until)
         self._report(f"going on with {newest.name} behind {shown(until)}")
 
     # --- segments ---
@@ -176,10 +183,7 @@ class Continuous:
         while True:
             began = trio.current_time()
             is_last = self._ends.is_set()
-            if self._ready is not None:
-                await self._begin(self._ready)
-            is_all = self._stream is None or await self._send_some(self._stream)
-            self._note()
+            is_all = await self.send()
             if is_last and (self._troubles or (is_all and not self._is_copied_anew())):
                 return
             if is_last:
@@ -189,6 +193,14 @@ class Continuous:
                 with trio.move_on_after(max(pause, 0.0)):
                     await self._ends.wait()
                 await trio.lowlevel.checkpoint()
+
+    async def send(self) -> bool:
+        """Save a segment of what is new; True if that is all there is."""
+        if self._ready is not None:
+            await self._begin(self._ready)
+        is_all = self._stream is None or await self._send_some(self._stream)
+        self._note()
+        return is_all
 
     def _is_copied_anew(self) -> bool:
         """Return whether files are being copied: what a server cuts at its end is known again."""
@@ -208,7 +220,11 @@ class Continuous:
         until = max(looked, stream.until) if found.is_all else stream.until
         is_idle = until < stream.until + BACKUP_IDLE_SECONDS and stream.number > 0
         if found or copies or must or not is_idle or self._ends.is_set():
+            is_first = stream.until <= stream.begins < until
             await self._save_segment(stream, found, copies, until)
+            if is_first:  # now it has what older ones were kept for
+                self._listed_at = -inf
+                self._news.set()
             stream.watch.confirm(found)
             for name, why in found.lost.items():
                 self._report(f"the files of {name} are copied anew, because the log was cut: {why}")
@@ -251,7 +267,7 @@ class Continuous:
         self._stream = Stream(
             manifest.generation, manifest.begins, watch, ready.digest, until=manifest.begins
         )
-        self._ready, self._listed_at = None, -inf
+        self._ready, self._copies = None, []  # copies that are parts of the old one
         self._until = max(self._until, manifest.begins)
         self._news.set()
 
@@ -262,7 +278,7 @@ class Continuous:
         while True:
             self._news = trio.Event()
             try:
-                due = await self._copy_what_is_due()
+                due = await self.copy()
                 self._troubles.pop("copies", None)
                 pause = COPY_PAUSE_SECONDS
             except QserverError as error:
@@ -271,7 +287,7 @@ class Continuous:
             with trio.move_on_after(due):
                 await self._news.wait()
 
-    async def _copy_what_is_due(self) -> float:
+    async def copy(self) -> float:
         """Copy files, remove old generations; return in how many seconds more is due."""
         stream = self._stream
         if self._ready is not None:
@@ -331,7 +347,7 @@ class Continuous:
                 f"{self._objects.place} has no {MARK} any more",
                 hint="Is its disk mounted? If somebody has emptied it, start the backup anew.",
             )
-        generations = generations_in(keys)
+        generations = [each for each in generations_in(keys) if each.name <= stream.generation]
         if all(each.name != stream.generation for each in complete(generations)):
             return False
         since = self._now() - self._options.keep_seconds

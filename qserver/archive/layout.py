@@ -10,8 +10,8 @@ A name has the checksum of its object, a segment's also its number and the time 
 everything. So a listing says which moments can be restored, and whether something is missing.
 
 A generation counts when it has a manifest, and is by itself from then on. The time in the name of
-the manifest is the first that can be restored. Its segments go on until the next generation counts,
-so for a while the newest moment is not in the newest generation.
+the manifest is the first that can be restored, when a segment goes beyond it. The segments of the
+one before go on until then, so for a while the newest moment is not in the newest generation.
 """
 
 from __future__ import annotations
@@ -79,6 +79,12 @@ class Generation(msgspec.Struct):
         return max((each.until for each in self.segments.get(self.last, ())), default=self.begins)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it has moments: files are copied one after the other, and each lacks what it got
+        until the last one was. The segments have that."""
+        return bool(self.manifest) and self.until > self.begins
+
+    @property
     def latest(self) -> float:
         """The time of the newest segment, also if one before it is missing."""
         return max(
@@ -122,10 +128,15 @@ def complete(generations: Iterable[Generation]) -> list[Generation]:
     return sorted((each for each in generations if each.manifest), key=lambda each: each.begins)
 
 
+def begun(generations: Iterable[Generation]) -> list[Generation]:
+    """Return those that have moments, in the order in which they begin."""
+    return [each for each in complete(generations) if each.has_begun]
+
+
 def ranges_of(generations: Sequence[Generation]) -> list[tuple[float, float]]:
     """Return from when until when moments can be restored; neighbours without a gap are one."""
     ranges: list[tuple[float, float]] = []
-    for each in complete(generations):
+    for each in begun(generations):
         if ranges and each.begins <= ranges[-1][1]:
             ranges[-1] = ranges[-1][0], max(ranges[-1][1], each.until)
         else:
@@ -133,26 +144,27 @@ def ranges_of(generations: Sequence[Generation]) -> list[tuple[float, float]]:
     return ranges
 
 
-def holding(generations: Iterable[Generation], moment: float) -> Generation | None:
-    """Return the newest generation that has a moment, or of which the newest moment (inf) is.
+def holding(generations: Iterable[Generation], moment: float) -> list[Generation]:
+    """Return the generations that have a moment, the newest first; that of the newest moment (inf).
 
     That is not always the newest one: the one before gets segments while its files are checked.
     """
-    counting = complete(generations)
-    if moment == inf:
-        return max(counting, key=lambda each: (each.latest, each.begins), default=None)
-    having = [each for each in counting if each.begins <= moment <= each.until]
-    return having[-1] if having else None
+    if moment < inf:
+        having = [each for each in begun(generations) if each.begins <= moment <= each.until]
+        return having[::-1]
+    order = sorted(complete(generations), key=lambda each: (each.latest, each.begins))
+    return [each for each in order if each.latest > each.begins][-1:] or order[-1:]
 
 
 def outdated(generations: Sequence[Generation], kept_since: float) -> list[Generation]:
-    """Return those that no moment since a time needs, because a newer one is complete.
+    """Return those that no moment since a time needs, because a newer one has it.
 
     Those that were never complete are outdated when a later one is.
     """
     counting = complete(generations)
-    newer = [each for each in counting if each.begins <= kept_since]
-    needed = newer[-1:] + [each for each in counting if each.begins > kept_since]
+    newer = [each for each in begun(counting) if each.begins <= kept_since]
+    since = newer[-1].begins if newer else -inf
+    needed = [each for each in counting if each.begins >= since]
     last = max((each.name for each in counting), default="")
     return [
         each

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from hashlib import sha256
+from itertools import takewhile
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -84,6 +86,12 @@ class Rebuilding:
         self.parents: dict[str, str | None] = {}
         self.lost: dict[str, float] = {}
         """By the first database of a family: since when its log was not copied."""
+        self.removed: dict[str, float] = {}
+        """Databases whose files were gone soon after the moment: up to when they were copied."""
+        self._awaited: set[str] = set()
+        """The first databases of families that are lost, before their next copies."""
+        self._gone: set[str] = set()
+        """Databases whose files were gone; what comes under the name may be another one."""
         self._past: set[str] = set()
         """Databases of which nothing more belongs to the goal."""
         self._catch_up = CatchUp(self._copies, {}, (), set())
@@ -96,19 +104,32 @@ class Rebuilding:
         manifest, _ = await trio.to_thread.run_sync(self._reader.manifest)
         for copy in manifest.families:
             await self._place(copy)
-        last, until = self._last_segment(), manifest.begins
-        try:
-            async with aclosing(self._reader.segments(last)) as segments:
-                async for segment in segments:
-                    await self._add(segment, until)
-                    until = segment.until
-                    self._note(segment.number / last)
-        except DataCorrupted:
-            if until < self._goal.moment or self._goal.versions:
-                raise  # otherwise only what was acknowledged later is missing
+        likely, until = self._likely_last(), manifest.begins
+        async with aclosing(self._reader.segments(self._reader.generation.last)) as segments:
+            while not self._is_enough(until):
+                try:
+                    segment = await anext(segments, None)
+                except DataCorrupted:
+                    if until < self._goal.moment or self._goal.versions:
+                        raise
+                    break  # only what was acknowledged later is missing
+                if segment is None:
+                    break
+                await self._add(segment, until)
+                until = segment.until
+                self._note(min(1.0, segment.number / likely))
         await self._apply()
 
-    def _last_segment(self) -> int:
+    def _is_enough(self, until: float) -> bool:
+        """Return whether nothing that is wanted follows; files that were copied anew may."""
+        if self._goal.moment == inf or self._goal.versions:
+            return False
+        return until >= self._goal.moment + LATE_SECONDS and not any(
+            map(self._goal.wants, self._awaited)
+        )
+
+    def _likely_last(self) -> int:
+        """Return about which segment is the last that is read."""
         generation: Generation = self._reader.generation
         if self._goal.moment == inf or self._goal.versions:
             return generation.last
@@ -116,7 +137,7 @@ class Rebuilding:
         while number < last and until < self._goal.moment + LATE_SECONDS:
             number += 1
             until = max(each.until for each in generation.segments[number])
-        return number
+        return max(number, 1)
 
     # --- copied files ---
 
@@ -127,11 +148,10 @@ class Rebuilding:
             return
         await self._apply()
         for name in [each for each in self.ends if root_of(self.parents, each) == copy.root]:
-            await self._copies.remove_file(name)
-            for known in (self.ends, self.parents, self._unsettled):
-                known.pop(name, None)
-            self._past.discard(name)
+            await self._remove(name)
         for file in files:
+            self._past.discard(file.database)
+            self._gone.discard(file.database)
             async with aclosing(self._pieces(file)) as pieces:
                 await self._files.stage(file.database, pieces)
             await self._files.place(file.database)
@@ -139,6 +159,12 @@ class Rebuilding:
             self.parents[file.database] = file.parent
         self.lost.pop(copy.root, None)
         self._catch_up = CatchUp(self._copies, dict(self.ends), (), set())
+
+    async def _remove(self, name: str) -> None:
+        await self._copies.remove_file(name)
+        for known in (self.ends, self.parents, self._unsettled):
+            known.pop(name, None)
+        self._past.discard(name)
 
     async def _pieces(self, file: CopiedFile) -> AsyncGenerator[bytes, None]:
         digest = sha256()
@@ -159,10 +185,17 @@ class Rebuilding:
 
     async def _add(self, segment: Segment, before: float) -> None:
         for copy in segment.copies:
+            self._awaited.discard(copy.root)
             await self._place(copy)
+        self._awaited.update(segment.lost)
         for root in segment.lost:
             if before < self._goal.moment:
                 self.lost.setdefault(root, before)
+        for name in segment.removed:
+            self._awaited.discard(name)
+            self._gone.add(name)
+            if before < self._goal.moment < segment.until:
+                self.removed[name] = before
         for changes in segment.changes:
             if self._goal.wants(changes.database) and changes.database not in self._past:
                 await self._add_changes(changes)
@@ -171,11 +204,13 @@ class Rebuilding:
 
     async def _add_changes(self, changes: Changes) -> None:
         name = changes.database
-        records = [record for record in changes.records if self._goal.has(name, record)]
+        records = list(takewhile(partial(self._goal.has, name), changes.records))
         if len(records) < len(changes.records):
             self._past.add(name)
+        if name in self._gone and (records or not changes.records):
+            await self._come_back(changes)
         if name not in self.ends:
-            if changes.parent is not None and not self._has_begun(changes):
+            if not self._can_begin(changes):
                 self._past.add(name)
                 return
             self.parents[name] = changes.parent
@@ -189,9 +224,24 @@ class Rebuilding:
             self._waiting_bytes += size
             self._unsettled[name] = self._unsettled.get(name, 0) + size
 
-    def _has_begun(self, changes: Changes) -> bool:
-        """Return whether the version of its parent with which a branch begins is there."""
-        assert changes.parent is not None
+    async def _come_back(self, changes: Changes) -> None:
+        """Make way for another database of a name, unless it is the one whose file was gone."""
+        name, first = changes.database, changes.records[:1]
+        self._gone.discard(name)
+        if name in self.ends:
+            await self._apply()
+            is_same = self.parents[name] == changes.parent
+            if first and is_same:
+                async with self._copies.hold_whole(name, may_make=True) as log:
+                    is_same = await log.read(first[0][0] - 1, 1) == first
+            if not is_same:
+                await self._remove(name)
+                self._catch_up = CatchUp(self._copies, dict(self.ends), (), set())
+
+    def _can_begin(self, changes: Changes) -> bool:
+        """Return whether what these changes follow is there: nothing, or a version of a parent."""
+        if changes.parent is None:
+            return changes.version == 0
         return self.ends.get(changes.parent, -1) >= changes.version
 
     def _wait(self, body: Branch | Records) -> None:

@@ -34,7 +34,7 @@ from qserver.durability.files import beside, make_folder, remove_files
 from qserver.durability.pinning import unpin_others
 from qserver.durability.records import decode_time
 from qserver.durability.sqlite import open_log
-from qserver.errors import DataCorrupted, InvalidRequest
+from qserver.errors import DataCorrupted, InvalidRequest, QserverError
 
 CONTROL: Final = "control"
 
@@ -80,15 +80,24 @@ class Restoring:
             generation, time = await self._of_version(name, wanted.version)
             moment = max(time, generation.begins)
             goal = Goal(moment, versions={name: wanted.version})
-        else:
-            moment = inf if wanted.moment is None else wanted.moment
-            generation = self._of_moment(moment)
-            goal = Goal(moment)
-        if wanted.database is not None:
+            return await self._restored(generation, goal, wanted.database)
+        goal = Goal(inf if wanted.moment is None else wanted.moment)
+        refused: QserverError | None = None
+        for generation in self._of_moment(goal.moment):
+            try:
+                return await self._restored(generation, goal, wanted.database)
+            except (DataCorrupted, InvalidRequest) as error:  # an older one may have the moment
+                refused = refused or error
+                self._remove(self._files.all_names())
+        assert refused is not None
+        raise refused
+
+    async def _restored(self, generation: Generation, goal: Goal, database: str | None) -> Restored:
+        if database is not None:
             only = msgspec.structs.replace(goal, names=frozenset({CONTROL}))
             await self._build(generation, only, "looking for the database")
             listed = await databases_in(self._files.file_of(CONTROL))
-            name = named(listed, wanted.database, shown_moment(moment))
+            name = named(listed, database, shown_moment(goal.moment))
             names = frozenset({CONTROL, name, *ancestors(listed, name)})
             goal = msgspec.structs.replace(goal, names=names)
             self._remove(self._files.names())
@@ -109,6 +118,9 @@ class Restoring:
             raise
         if CONTROL not in built.ends:
             raise DataCorrupted(f"{generation.name} has no control database")
+        for name, version in goal.versions.items():
+            if goal.wants(name) and built.ends.get(name) != version:
+                raise DataCorrupted(f"version {version} of {name} cannot be made of its backup")
         return built
 
     async def _finish(self, generation: Generation, goal: Goal, built: Rebuilding) -> Restored:
@@ -117,12 +129,28 @@ class Restoring:
         listed = await databases_in(control)
         with_files = {name for name, each in listed.items() if each.state in WITH_FILES}
         kept = with_files & built.ends.keys()
-        warnings = self._lost(goal, built, kept)
+        warnings = self._lost(goal, built, {*filter(goal.wants, with_files), CONTROL})
+        for name in sorted(kept & built.removed.keys()):
+            warnings.append(
+                f"{listed[name].called} ({name}) was deleted soon after that moment: what it got"
+                f" after {shown(built.removed[name])} is not there"
+            )
+        if not generation.has_begun:
+            warnings.append(
+                f"the files are those that were copied until {shown(generation.begins)}, one after"
+                " the other: nothing was saved after that"
+            )
         self._remove(set(self._files.names()) - kept - {CONTROL})
         for name in with_files - kept:
-            if listed[name].parent is None and listed[name].state == "ready" and goal.wants(name):
+            is_first = listed[name].parent is None and listed[name].state == "ready"
+            if is_first and goal.wants(name) and name not in built.lost:
                 async with await open_log(self._files.file_of(name)):
                     kept.add(name)  # nothing was ever written to it
+                if goal.moment != inf:
+                    warnings.append(
+                        f"{listed[name].called} ({name}) is empty: nothing was in it when it was"
+                        " looked at, or it was deleted before"
+                    )
         absent = with_files - kept
         if absent:
             await mark_deleting(control, absent)
@@ -147,9 +175,9 @@ class Restoring:
         called = {name: listed[name].called for name in kept}
         return Restored(generation.name, goal.moment, reports, called, warnings)
 
-    def _lost(self, goal: Goal, built: Rebuilding, kept: set[str]) -> list[str]:
+    def _lost(self, goal: Goal, built: Rebuilding, names: set[str]) -> list[str]:
         """Refuse what was not copied up to the moment; of the newest, only warn."""
-        warnings = [built.explain_lost(root) for root in built.lost if root in kept | {CONTROL}]
+        warnings = [built.explain_lost(root) for root in built.lost if root in names]
         if warnings and goal.moment != inf and not goal.versions:
             raise InvalidRequest(
                 f"{shown(goal.moment)} cannot be restored: {warnings[0]}",
@@ -165,10 +193,10 @@ class Restoring:
 
     # --- moments and versions ---
 
-    def _of_moment(self, moment: float) -> Generation:
-        """Return the generation that has a moment, or raise InvalidRequest that says which do."""
+    def _of_moment(self, moment: float) -> list[Generation]:
+        """Return generations that have a moment, or raise InvalidRequest that says which do."""
         found = holding(self._generations, moment)
-        if found is not None:
+        if found:
             return found
         where = f"{shown(moment)} is not in {self._objects.place}"
         begun = [each for each in complete(self._generations) if each.begins <= moment]

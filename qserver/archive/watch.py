@@ -74,7 +74,8 @@ class Watch:
         """Look at all files; stop at about so many bytes of records."""
         found = Found()
         names = self._files.names()
-        found.removed = sorted(self.ends.keys() - set(names))
+        known = self.ends.keys() | self.parents.keys() | self.lost
+        found.removed = sorted(known - set(names))
         self._meet(names, found)
         left = most
         for name in sorted(self.parents.keys() & set(names), key=self._depth):
@@ -185,6 +186,7 @@ class Watch:
             if base is not None:
                 above = found.ends.get(base.parent) or self.ends.get(base.parent)
                 if above is None or above.version < base.version:
+                    found.is_all = found.is_all and base.parent not in self.parents
                     return 0  # made a moment ago: the next look has that version of its parent
                 parent, end = base.parent, End(base.version, 0, 0.0)
         live = log.read(end.version, most)

@@ -51,7 +51,7 @@ def test_a_listing_says_from_when_until_when_moments_can_be_restored() -> None:
     assert [each.begins for each in complete(found)] == [101.5, 102.5, 121.0]
     assert [each.until for each in complete(found)] == [103.0, 112.0, 121.0]
     assert len(found) == 4 and found[0].size == 40
-    assert ranges_of(found) == [(101.5, 112.0), (121.0, 121.0)]
+    assert ranges_of(found) == [(101.5, 112.0)], "the third lacks what came while it was copied"
 
 
 def test_the_generation_before_is_taken_for_what_the_newest_does_not_have_yet() -> None:
@@ -61,14 +61,19 @@ def test_the_generation_before_is_taken_for_what_the_newest_does_not_have_yet() 
 
     def taken(keys: list[Key], moment: float) -> float | None:
         found = holding(generations_in(keys), moment)
-        return None if found is None else found.begins
+        return found[0].begins if found else None
 
     assert taken(old + new, 107.0) == taken(old + new, inf) == 101.0, "a kill came before more"
     assert [taken(old + new, each) for each in (100.9, 104.9, 105.0, 110.1)] == [
-        *(None, 101.0, 105.0, None)
+        *(None, 101.0, 101.0, None)
     ]
+    later = keys_of(120.0, 121.0, {})
+    assert taken(old + later, inf) == 101.0, "its files are of several moments"
+    assert taken(later, inf) == 121.0 and taken(later, 121.0) is None
     more = keys_of(104.0, 105.0, {1: 111.0})
     assert taken(old + more, 107.0) == taken(old + more, inf) == 105.0
+    both = holding(generations_in(old + more), 107.0)
+    assert [each.begins for each in both] == [105.0, 101.0], "if the one is damaged"
     lacking = keys_of(104.0, 105.0, {1: 106.0, 3: 112.0})
     assert taken(old + lacking, inf) == 105.0, "what is missing is told, not passed over"
     assert taken(old + lacking, 107.0) == 101.0 and taken(old + lacking, 111.0) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from qserver.durability.port import Log, StoredRecord
@@ -36,13 +37,19 @@ def stored(
 class History:
     """Transactions one after the other, with the snapshot and the record that each has made."""
 
-    def __init__(self, shards: int, snapshot: Snapshot | None = None) -> None:
+    def __init__(
+        self,
+        shards: int,
+        snapshot: Snapshot | None = None,
+        time_of: Callable[[int], float] = lambda version: 10.0 * version,
+    ) -> None:
         self.snapshot = snapshot or empty_snapshot(shards)
         self.records: list[StoredRecord] = []
+        self._time_of = time_of
 
     def commit(self, transaction: Transaction) -> None:
         before = self.snapshot
-        version, time = before.version + 1, 10.0 * (before.version + 1)
+        version, time = before.version + 1, self._time_of(before.version + 1)
         writes, dropped = transaction.writes, transaction.catalog_changes.dropped
         trees = at_once(written(before, transaction.catalog, writes, dropped))
         self.snapshot = Snapshot(version, time, transaction.catalog, trees, before.shards)
