@@ -258,7 +258,7 @@ class Continuous:
     async def _begin(self, ready: Ready) -> None:
         """Send to the new generation, when the old one has all up to where the new one begins."""
         manifest, old = ready.manifest, self._stream
-        while old is not None and old.until < manifest.begins and not self._ends.is_set():
+        while old is not None and old.until < manifest.begins:
             if not await self._send_some(old, must=True) and self._troubles:
                 break  # a file that cannot be read shall not keep the others
         watch = Watch(self._folder, state_of(manifest))

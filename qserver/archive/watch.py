@@ -167,7 +167,7 @@ class Watch:
                     found.is_all = False
                 continue
             if beginning is None:
-                self._empty[name] = look
+                self._empty[name] = look if look is not None and look.is_settled else None
             else:
                 self.parents[name] = beginning.parent
 
@@ -198,9 +198,9 @@ class Watch:
         if live.records or name not in self.ends:
             found.changes.append(Changes(name, parent, end.version, live.records))
         found.ends[name] = new
-        if live.is_all:
+        if live.is_all and look.is_settled:
             found.looks[name] = look
-        else:
+        elif not live.is_all:
             found.is_all = False
         return sum(len(data) for _, data in live.records)
 

@@ -50,6 +50,9 @@ PAUSE_SECONDS: Final = 0.005
 INTERIOR, LEAF = 5, 13
 DEPTH_MAX: Final = 20
 """No tree of SQLite is deeper: what looks so is torn."""
+TICK_NS: Final = 2 * 10**9
+"""Two writes so close to each other may leave a file with the same time: some file systems count in
+seconds. And a write-ahead log that was begun anew is written over, and does not grow."""
 FIRST_TABLE: Final = 2
 """Page of the first table; one more in files that can shrink, see `data_file.TABLES`."""
 RECORDS, PAGES, CHECKPOINTS = 0, 1, 2
@@ -58,10 +61,12 @@ T = TypeVar("T")
 
 
 class Look(NamedTuple):
-    """How the files look from outside. While that stays, nothing was written."""
+    """How the files look from outside. While that stays, and is settled, nothing was written."""
 
     file: tuple[int, int, int]
     log: tuple[int, int, int]
+    is_settled: bool
+    """Whether a write after this look gets a later time than those before."""
 
 
 class LiveRecords(msgspec.Struct, frozen=True):
@@ -97,11 +102,15 @@ class LiveLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._frames = Frames(b"")
+        self._log: tuple[int, ...] = ()
+        """Of which file these are."""
 
     def look(self) -> Look | None:
         """Return how the files look; None if there is no file."""
         try:
-            return Look(_seen(self.path), _seen_if_there(beside(self.path, "-wal")))
+            now = time.time_ns()
+            file, log = _seen(self.path), _seen_if_there(beside(self.path, "-wal"))
+            return Look(file, log, now - max(file[-1], log[-1]) > TICK_NS)
         except FileNotFoundError:
             return None
 
@@ -165,8 +174,8 @@ class LiveLog:
             if file is None or state is None:
                 raise FileNotFoundError(ENOENT, "it is not there")
             head = _head(log)
-            if head != self._frames.head:
-                self._frames = Frames(head)
+            if head != self._frames.head or state.log[:1] != self._log or self._frames.is_over(log):
+                self._frames, self._log = Frames(head), state.log[:1]
             if log is not None:
                 self._frames.read_on(log)
             pages = Pages(file, log, self._frames)
@@ -206,6 +215,10 @@ class Frames:
             if self._order is None or sums_of(self._order, head[:-8], 0, 0) != (one, two):
                 raise Torn  # it is just being written
             self._salts = tuple(salts)
+
+    def is_over(self, log: int | None) -> bool:
+        """Return whether the log is shorter than it was: an older copy took its place."""
+        return log is not None and os.fstat(log).st_size < self._end
 
     def read_on(self, log: int) -> set[int]:
         """Add what was committed since; return which pages that has."""
@@ -424,7 +437,7 @@ def _opened(path: Path) -> Iterator[int | None]:
 
 def _seen(path: Path) -> tuple[int, int, int]:
     found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, max(found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _seen_if_there(path: Path) -> tuple[int, int, int]:

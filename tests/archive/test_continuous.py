@@ -13,11 +13,12 @@ import trio
 
 from qserver.archive.continuous import Continuous, Options
 from qserver.archive.folder_objects import FolderObjects
-from qserver.archive.layout import Generation, complete, generations_in
+from qserver.archive.layout import Generation, complete, generations_in, ranges_of
 from qserver.archive.objects import MARK, Objects, TargetAway
 from qserver.archive.reading import Reader
 from qserver.archive.rebuilding import Goal, Rebuilding
 from qserver.archive.status import StatusFile, statuses_in
+from qserver.durability.data_folder import DataFolder
 from qserver.durability.files import make_folder
 from qserver.errors import DataCorrupted, DataInUse
 from tests.archive.databases import Database, MemoryObjects, records_of
@@ -52,6 +53,20 @@ class Running:
                 if is_killed:
                     nursery.cancel_scope.cancel()
                 self.continuous.stop()
+        finally:
+            status.close()
+
+    @asynccontextmanager
+    async def stepped(self) -> AsyncIterator[Continuous]:
+        """Have a backup that does nothing by itself."""
+        status = StatusFile(self._folder, self.objects.place)
+        try:
+            continuous = Continuous(
+                *(self._folder, self.objects, status, self._options),
+                *(self.now, lambda: "0f", self.said.append, "a test"),
+            )
+            await continuous.begin()
+            yield continuous
         finally:
             status.close()
 
@@ -313,3 +328,46 @@ def test_a_disk_that_is_not_mounted_is_not_written(tmp_path: Path) -> None:
     assert list(target.iterdir()) == []
     with pytest.raises(DataCorrupted, match="is not there"):
         objects.load("a/b")
+
+
+async def test_another_database_in_the_place_of_one_that_was_gone_is_another(
+    tmp_path: Path,
+) -> None:
+    data, objects = tmp_path / "data", MemoryObjects()
+    one, two = Database(data, "one"), Database(data, "two")
+    await one.commit(3)
+    await two.commit(1)
+    running = Running(data, objects)
+    async with running.run():
+        await running.saved()
+        await DataFolder(data).remove("one")
+        two.path.rename(tmp_path / "two")
+        await running.saved()
+        other = Database(data, "one")
+        await other.commit(2, "other")
+        (tmp_path / "two").rename(two.path)
+        await two.commit(1)
+        await running.saved()
+    built = await running.rebuilt(tmp_path / "new")
+    assert built.ends == {"one": 2, "two": 2}
+    for name in built.ends:
+        assert await records_of(tmp_path / "new", name) == await records_of(data, name)
+
+
+async def test_a_backup_that_ends_while_a_generation_begins_leaves_no_hole(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    one = Database(data, "one")
+    await one.commit(1)
+    running = Running(data, MemoryObjects())
+    async with running.stepped() as first:
+        await first.copy()
+        await first.send()
+        running.later += DAY
+        await first.copy()
+        running.later += 10.0
+        first.stop()
+        await first.send()
+    running.later += 10.0
+    async with running.stepped() as second:
+        await second.send()
+    assert len(running.generations()) == 2 and len(ranges_of(running.generations())) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -11,8 +12,10 @@ import pytest
 from qserver.archive.basing import families_in
 from qserver.archive.segments import Changes, State
 from qserver.archive.watch import Found, Watch
+from qserver.durability import live_log
 from qserver.durability.branch_log import begin_branch
 from qserver.durability.kept import empty
+from qserver.durability.live_log import LiveLog
 from qserver.durability.log_over import LogOver
 from qserver.durability.pinning import pin_in_log
 from qserver.durability.port import Log, StoredPage, StoredRecord
@@ -207,3 +210,74 @@ async def test_a_file_that_cannot_be_read_does_not_keep_the_others(tmp_path: Pat
     found = Watch(tmp_path, NOTHING).look(MUCH)
     assert list(found.troubles) == ["one"] and not found.is_all
     assert versions(found.changes) == {"two": [1]}
+
+
+async def test_a_write_is_found_that_leaves_times_and_sizes_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of a file system ticks rarely, and a write-ahead log is written over."""
+    seen, began = live_log._seen, time.time_ns()
+
+    def seen_coarsely(path: Path) -> tuple[int, int, int]:
+        number, size, _ = seen(path)
+        return number, size // 1_000_000, began
+
+    monkeypatch.setattr(live_log, "_seen", seen_coarsely)
+    monkeypatch.setattr(live_log, "TICK_NS", 3_600 * 10**9)
+    one = Database(tmp_path, "one")
+    watch = Watch(tmp_path, NOTHING)
+    for number in range(1, 6):
+        await one.commit(1)
+        assert saved(watch) == {"one": [number]}
+
+
+async def test_a_file_that_nobody_writes_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Database(tmp_path, "one").commit(1)
+    watch = Watch(tmp_path, NOTHING)
+    monkeypatch.setattr(live_log, "TICK_NS", -(10**18))
+    assert saved(watch) == {"one": [1]}
+    monkeypatch.setattr(LiveLog, "read", None)
+    assert not look(watch)
+
+
+async def test_an_older_folder_in_its_place_is_noticed_with_its_write_ahead_log(
+    tmp_path: Path,
+) -> None:
+    """Both logs have the same head, so what is known of the one must not count for the other."""
+    data, older = tmp_path / "data", tmp_path / "older"
+    data.mkdir()
+    one = Database(data, "one")
+    await one.commit(1)
+    watch = Watch(data, NOTHING)
+    async with await open_log(one.path) as log:
+        for number in range(6):
+            transaction = Transaction(one.history.snapshot)
+            create(transaction, f"more{number}")
+            one.history.commit(transaction)
+            await one.history.append_to(log)
+            if number == 1:
+                copytree(data, older)
+        assert saved(watch) == {"one": [1, 2, 3, 4, 5, 6, 7]}
+    rmtree(data)
+    copytree(older, data)
+    assert "ends with version 3" in look(watch).lost["one"]
+
+
+async def test_a_family_that_is_lost_and_removed_is_waited_for_no_more(tmp_path: Path) -> None:
+    """Its log was cut before anybody looked, so nothing of it was ever copied."""
+    one = Database(tmp_path, "one")
+    await one.commit(2)
+    await one.forget(2)
+    watch = Watch(tmp_path, NOTHING)
+    found = look(watch)
+    watch.confirm(found)
+    assert watch.lost == {"one"} and not watch.ends
+    state = watch.state_behind(Found())
+    one.path.unlink()
+    for each in (watch, Watch(tmp_path, state)):
+        found = look(each)
+        assert found.removed == ["one"]
+        each.confirm(found)
+        assert not each.lost and not look(each)
