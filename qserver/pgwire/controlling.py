@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import trio
+
 from qserver.errors import FeatureNotSupported
 from qserver.pgwire.running import start
 from qserver.pgwire.state import State
@@ -10,6 +12,7 @@ from qserver.pgwire.waits import Waits
 from qserver.query.open_transaction import in_failed
 from qserver.query.results import Statement
 from qserver.query.session_statements import modes_of_begin
+from qserver.query.statement_statistics import DatabaseStatements
 from qserver.query.transaction_control import command_of
 from qserver.sql import ast
 
@@ -17,7 +20,21 @@ NO_TRANSACTION = "there is no transaction in progress"
 
 
 def control(state: State, node: ast.TransactionControl, text: str) -> Waits[str]:
-    """Do what the statement says; return its tag."""
+    """Do what the statement says, and count it; return its tag."""
+    began, before = trio.current_time(), _counters(state)
+    tag = yield from _controlled(state, node, text)
+    counters = before or _counters(state)
+    if counters is not None and command_of(node)[1] is None:  # others are steps, which count
+        counters.count(text, trio.current_time() - began)
+    return tag
+
+
+def _counters(state: State) -> DatabaseStatements | None:
+    block = state.block
+    return None if block.transaction is None else block.opened.sql.planner.statements
+
+
+def _controlled(state: State, node: ast.TransactionControl, text: str) -> Waits[str]:
     check_modes(node)
     match node.kind:
         case "begin" | "start":

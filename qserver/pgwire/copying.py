@@ -58,7 +58,7 @@ def _copy_in(state: State, statement: CopyStatement) -> Waits[int]:
     state.out += copy_response(b"G", statement.format.is_binary, len(copied.columns))
     state.request = sql.request_of(options)
     yield from _take_rows(state, copied)
-    return copied.insert.affected_rows
+    return copied.end()
 
 
 def _take_rows(state: State, copied: CopyIn) -> Waits[None]:
@@ -95,6 +95,7 @@ def _copy_out(state: State, statement: CopyStatement) -> Waits[None]:
     running = yield from start(state, Statement(query_of(statement)))
     try:
         stream, form = running.stream, statement.format
+        stream.count_as(statement.text)
         writer = (
             BinaryWriter(stream.types)
             if form.is_binary

@@ -74,6 +74,8 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     """The words of its tag, where its text does not tell them."""
     waited: float = 0.0
     """Seconds in which it stood aside for others."""
+    counts: bool = True
+    """Whether its run is counted."""
 
     @property
     def plan(self) -> CachedPlan | None:
@@ -167,7 +169,7 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     def count(self, seconds: float, rows: int) -> None:
         """Count the run, which has come to its end; see `statement_statistics`."""
         counter = self.heading.counter
-        if counter is not None:
+        if counter is not None and self.counts:
             samples = counter.samples
             samples.append((seconds, rows, self.context.held))
             if len(samples) > counter.room or self.waited:

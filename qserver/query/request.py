@@ -91,8 +91,10 @@ class RequestEnvironment:
         request_id: str | None = None,
         once: Once | None = None,
         session: Session | None = None,
+        counts: bool = True,
     ) -> Request:
-        return Request(self, self.now(), timeout_ms, allowed, request_id, once, session)
+        about = timeout_ms, allowed, request_id, once, session
+        return Request(self, self.now(), *about, counts=counts)
 
 
 class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct is cheap to make
@@ -117,6 +119,8 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     dry_run: bool = False
     changes: bool = False
     """Whether its last run has begun a statement that may change or define something."""
+    counts: bool = True
+    """Whether its runs are counted in the statistics of statements."""
     is_step: bool = False
     """Whether it is a step of an open transaction, whose commit checks what has waited for it."""
     statements: list[StatementNumbers] | None = None

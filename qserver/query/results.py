@@ -74,6 +74,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     """The session of the request; None: one of its own, if it needs one."""
     is_plain: bool = True
     """Whether none of the last six is set."""
+    counts: bool = True
+    """Whether its runs are counted in the statistics of statements: those inside COPY are not."""
     may_leave: bool = False
     """Whether another process may be asked for the result of a read that turns out to be long."""
 

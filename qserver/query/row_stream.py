@@ -15,6 +15,7 @@ import trio
 
 from qserver.engine.work import Step, before, run
 from qserver.engine.yielding import yield_to_others
+from qserver.lexing.fingerprint import parameterize
 from qserver.query.body import open_reading
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.prepared_statement import PreparedStatement
@@ -22,6 +23,7 @@ from qserver.query.request import Request, RequestContext
 from qserver.query.results import Result
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.settings.values import Settings
+from qserver.query.statement_statistics import StatementCounter
 from qserver.sql import Rows
 from qserver.storage.snapshot import Snapshot
 from qserver.values.zones import InSessionZone
@@ -61,6 +63,8 @@ class RowStream:
         self.committed = committed
         """Are these rows of committed changes? Then only the reader may end the stream early."""
         self.ended = False
+        self.counter: StatementCounter | None = None
+        """Counts its run, if it is part of another statement: of COPY."""
         self._seconds = 0.0
         """In which it has run."""
         self._given = 0
@@ -69,6 +73,12 @@ class RowStream:
         """A page that was computed ahead."""
         self._needs: NeedsSequenceValues | None = None
         """What it has met that it has to wait for."""
+
+    def count_as(self, text: str) -> None:
+        """Count its run as that of the statement which it is part of."""
+        counters = self._request.environment.statements
+        if counters is not None:
+            self.counter = counters.counter_of(parameterize(text).fingerprint)
 
     def __aiter__(self) -> RowStream:
         return self
@@ -118,6 +128,8 @@ class RowStream:
             self._skip = self._given
             return None
         if page is END:
+            if self.counter is not None:
+                self._cursor.heading = Heading(counter=self.counter)
             self._cursor.count(self._seconds, self._given)
             self._end()
             return None

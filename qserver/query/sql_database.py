@@ -223,9 +223,8 @@ class SqlDatabase:
         self, options: RunOptions, request_id: str | None = None, once: Once | None = None
     ) -> Request:
         """Return a request that begins now, and that its owner may cancel."""
-        return self._environment.request(
-            options.timeout_ms, options.allowed, request_id, once, options.session
-        )
+        about = options.timeout_ms, options.allowed, request_id, once, options.session
+        return self._environment.request(*about, options.counts)
 
     def streaming(
         self,

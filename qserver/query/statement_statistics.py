@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from qserver.lexing import lexer
-from qserver.lexing.fingerprint import MARK, ROWS_MARK
+from qserver.lexing.fingerprint import MARK, ROWS_MARK, parameterize
 from qserver.limits import (
     STATEMENT_TEXT_COUNTED_LENGTH_MAX,
     STATEMENTS_COUNTED_MAX,
@@ -38,6 +38,7 @@ from qserver.limits import (
 STATEMENTS_COUNTED_BYTES_MAX: Final = 64 * 1024 * 1024
 SAMPLES_ROOM: Final = 32
 """So many runs wait until they are folded."""
+TEXTS_KNOWN: Final = 32
 DROPPED_SHARE: Final = 20
 """One of so many counters goes when there are too many: to sort them takes a while."""
 COUNTER_BYTES: Final = 4000
@@ -216,6 +217,21 @@ class DatabaseStatements:
         self._owner = owner
         self._database = database
         self._counters: dict[int, StatementCounter] = {}
+        self._of_texts: dict[str, StatementCounter] = {}
+        """Counters of statements that have no plan and come again and again, as BEGIN does."""
+
+    def count(self, text: str, seconds: float) -> None:
+        """Count a run of a statement that controls a transaction: it has no cursor."""
+        counter = self._of_texts.get(text)
+        if counter is None:
+            if len(self._of_texts) >= TEXTS_KNOWN:
+                self._of_texts.clear()
+            counter = self._of_texts[text] = self.counter_of(parameterize(text).fingerprint)
+        counter.samples.append((seconds, 0, 0))
+        if len(counter.samples) > counter.room:
+            if counter.room < 0:
+                self.keep_again(counter)
+            counter.fold()
 
     @property
     def room(self) -> int:

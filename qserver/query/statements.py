@@ -160,7 +160,8 @@ class StatementRun:
                 cursor = self._start_other(prepared.parsed, given, text, parameterized.declared)
                 cursor.sql = text
                 counters = self.planner.statements
-                if counters is not None and isinstance(cursor.heading, Heading):
+                is_other = isinstance(prepared.parsed.statement, ast.Prepare | ast.Deallocate)
+                if counters is not None and isinstance(cursor.heading, Heading) and not is_other:
                     counter = counters.counter_of(parameterized.fingerprint)
                     cursor.heading = msgspec.structs.replace(cursor.heading, counter=counter)
                 return cursor
@@ -172,7 +173,8 @@ class StatementRun:
             steps = self.run_plan(plan, slots_of(plan, parameterized.literals, given))
         if self.session is not None:
             steps = self.making_way(plan.writes, steps)
-        return Cursor(steps, self.context, text, plan, commits=True)
+        counts = self.request.counts
+        return Cursor(steps, self.context, text, plan, commits=True, counts=counts)
 
     @property
     def is_in_block(self) -> bool:

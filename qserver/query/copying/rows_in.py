@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from qserver.errors import QserverError, UndefinedTable
 from qserver.query.bulk import BulkInsert, RowBatch, find_relation
+from qserver.query.copying.counting import CopyClock
 from qserver.query.copying.statement import CopyStatement
 from qserver.query.copying.text import CopiedRow, Lines, shortened
 from qserver.query.open_transaction import OpenTransaction
@@ -50,9 +53,11 @@ class CopyIn:
         read_binary: MakeReader,
     ) -> None:
         name, form = ".".join(statement.table), statement.format
+        inside = msgspec.structs.replace(options, counts=False)
         self.insert = BulkInsert(
-            sql, transaction, name, "error", options, texts=True, overriding=True
+            sql, transaction, name, "error", inside, texts=True, overriding=True
         )
+        self._clock = CopyClock(sql.request_of(options), transaction, statement.text)
         table = find_relation(transaction.transaction.catalog, name)
         if not isinstance(table, Table):
             raise UndefinedTable(f'relation "{name}" does not exist')
@@ -72,6 +77,7 @@ class CopyIn:
 
     def batches(self, piece: bytes, *, last: bool = False) -> Iterator[RowBatch]:
         """Yield rows as soon as there are many, and at the end those that are left."""
+        self._clock.works()
         try:
             for row in self._reader.feed(piece, last=last):
                 self._batch.append(row)
@@ -84,6 +90,13 @@ class CopyIn:
             raise
         if last and self._batch:
             yield self._taken()
+        self._clock.waits()
+
+    def end(self) -> int:
+        """Count the run, all of whose rows were added; return how many there were."""
+        rows = self.insert.affected_rows
+        self._clock.count(rows)
+        return rows
 
     def _taken(self) -> RowBatch:
         batch = RowBatch(self.columns, self._batch, self._first)

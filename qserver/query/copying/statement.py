@@ -57,10 +57,12 @@ class CopyStatement(msgspec.Struct, frozen=True):
     query: str = ""
     """Instead of a table."""
     format: CopyFormat = CopyFormat()
+    text: str = ""
+    """As it was written."""
 
 
 def read_copy(text: str) -> CopyStatement:
-    return _Reader(text).statement()
+    return msgspec.structs.replace(_Reader(text).statement(), text=text)
 
 
 def query_of(statement: CopyStatement) -> str:

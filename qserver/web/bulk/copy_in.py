@@ -95,6 +95,7 @@ class CopyInCall(BulkCall):
             for batch in copied.batches(piece, last=is_last):
                 await copied.add(batch)
                 await time_slice.yield_if_used_up()
+        copied.end()
         return copied.insert
 
     # --- in an open transaction ---

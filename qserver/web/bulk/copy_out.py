@@ -16,7 +16,7 @@ import msgspec
 from qserver.control.records import Grant
 from qserver.errors import InvalidRequest
 from qserver.pgwire.copy_binary import HEADER, TRAILER, BinaryWriter
-from qserver.query.copying.statement import CopyFormat, CopyStatement, query_of
+from qserver.query.copying.statement import CopyStatement, query_of
 from qserver.query.copying.text import TextWriter
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Statement
@@ -44,8 +44,9 @@ class CopyLines(Silent):
 
     keep_alive = b""
 
-    def __init__(self, encoder: RowEncoder, form: CopyFormat) -> None:
+    def __init__(self, encoder: RowEncoder, statement: CopyStatement) -> None:
         super().__init__(encoder)
+        form, self._text = statement.format, statement.text
         self._tail = b""
         if form.is_binary:
             self._head, self._tail = HEADER, TRAILER
@@ -59,6 +60,7 @@ class CopyLines(Silent):
             self.content_type %= b"present" if form.header else b"absent"
 
     def head(self, stream: RowStream) -> bytes:
+        stream.count_as(self._text)
         return self._head
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
@@ -100,4 +102,4 @@ class CopyOutCall(ReadCall):
         return self.until_left(self.stream(request))
 
     def format_of(self, encoder: RowEncoder) -> CopyLines:
-        return CopyLines(encoder, self._statement.format)
+        return CopyLines(encoder, self._statement)
