@@ -134,7 +134,7 @@ def tree_changes(
     """
     for root, first, last in new.pieces(low, high):
         for was, start, stop in old.pieces(first, last):
-            if was is root or not any(drop_shared([was], [root])):
+            if was.height == root.height and not any(drop_shared([was], [root])):
                 continue
             ends: list[Bound] = [*sorted({*cuts(was, start, stop), *cuts(root, start, stop)})]
             for end in (*ends, stop):

@@ -151,3 +151,13 @@ async def test_leaves_that_were_saved_apart_are_not_decoded(tmp_path: Path) -> N
             assert min(each.loads for each in stores) > 300
             decoded = counted.work - STEPS_OF_LOAD * sum(each.loads for each in stores)
             assert 0 < decoded < 500, "of 40,000 entries"
+
+
+@pytest.mark.parametrize(("few", "many"), [(1, 1000), (0, 1000), (10, 20_000), (1000, 20_000)])
+async def test_trees_of_any_two_heights_are_compared(few: int, many: int) -> None:
+    async with opened_plane(MemoryLogs()) as opened:
+        await opened.run(opened.grant, TABLE)
+        await opened.run(opened.grant, FILL.format(1, few))
+        await branch(opened, "trial")
+        await opened.run(opened.grant, FILL.format(few + 1, many), "trial")
+        assert await check(opened, "main", "trial") == many - few
