@@ -80,9 +80,22 @@ test("branches are a tree: made, compared, deleted", withPage("time/branches", a
   await picture(page, "branches");
   assert.deepEqual(await barriers(page), []);
   await page.locator(".branch", { hasText: "trial" }).last().getByRole("button", { name: "Compare with main" }).click();
-  await page.getByLabel("Rows that differ in").selectOption("accounts");
-  await page.getByText("1 rows only in main (−), 1 only in trial (+).").waitFor();
+  await page.getByLabel("What differs in").selectOption("accounts");
+  await page.getByText("From main to trial: 1 change", { exact: true }).waitFor();
   await eventually(async () => assert.match(await page.locator("dialog").innerText(), /Somebody else/));
+  await page.keyboard.press("Escape");
+  await query("CREATE TABLE many (id INT PRIMARY KEY, t TEXT)", "trial");
+  await query("INSERT INTO many SELECT n, 'row ' || n FROM generate_series(1, 1200) n", "trial");
+  await page.locator(".branch", { hasText: "trial" }).last().getByRole("button", { name: "Compare with main" }).click();
+  await page.getByRole("row", { name: "many 1200 0 0 other definition" }).waitFor();
+  await page.getByLabel("What differs in").selectOption("many");
+  await page.getByText("From main to trial: 500 changes, the first ones").waitFor();
+  for (const text of [/1.?000 changes, the first ones$/, /1.?201 changes$/]) {
+    await page.getByRole("button", { name: "Show more" }).click();
+    await page.getByText(text).waitFor();
+  }
+  assert.equal(await page.getByRole("button", { name: "Show more" }).count(), 0);
+  await eventually(async () => assert.match(await page.locator("dialog").innerText(), /row 1200/));
   await page.keyboard.press("Escape");
   await page.locator(".branch", { hasText: "trial" }).last().getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();

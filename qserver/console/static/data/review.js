@@ -48,7 +48,15 @@ function actions(send, close) {
 
 /** The changes of a dry run, or between two versions. */
 export function diffTable(diff) {
-  const rows = diff.map((change) =>
+  const rows = changeRows(diff);
+  const head = h("thead", {}, h("tr", {}, ["Change", "Table", "Key", "Values"].map((title) => h("th", { scope: "col" }, title))));
+  const caption = h("caption", { class: "visually-hidden" }, "Changes");
+  if (rows.length === 0) return h("p", { class: "empty" }, "Nothing differs.");
+  return h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Changes" }, h("table", {}, caption, head, h("tbody", {}, rows)));
+}
+
+export function changeRows(diff) {
+  return diff.map((change) =>
     h(
       "tr",
       {},
@@ -58,10 +66,6 @@ export function diffTable(diff) {
       h("td", { class: "mono" }, changedValues(change)),
     ),
   );
-  const head = h("thead", {}, h("tr", {}, ["Change", "Table", "Key", "Values"].map((title) => h("th", { scope: "col" }, title))));
-  const caption = h("caption", { class: "visually-hidden" }, "Changes");
-  if (rows.length === 0) return h("p", { class: "empty" }, "Nothing differs.");
-  return h("div", { class: "table-scroll", tabindex: 0, role: "region", "aria-label": "Changes" }, h("table", {}, caption, head, h("tbody", {}, rows)));
 }
 
 const KINDS = { insert: "good", update: "warn", delete: "bad", schema: "accent" };

@@ -1,12 +1,11 @@
 // Branches as a tree: each below the database that it was made of.
 
-import { button, fill, h, icon, select } from "../core/dom.js";
-import { confirmed, formDialog, openDialog } from "../core/dialog.js";
+import { button, fill, h, icon } from "../core/dom.js";
+import { confirmed, formDialog } from "../core/dialog.js";
 import { field } from "../core/dom.js";
 import { notify, telling } from "../core/notice.js";
-import { tableSql } from "../core/names.js";
 import { bytes, moment, plural } from "../core/values.js";
-import { tableOf } from "../data/definition.js";
+import { compare } from "./changes.js";
 
 export async function branches(app, place) {
   const again = async () => {
@@ -65,45 +64,4 @@ async function remove(app, name, again) {
   await app.api.call("DELETE", `/v1/databases/${encodeURIComponent(name)}`);
   if (app.database === name) app.database = null;
   await again();
-}
-
-/** Compare tables: how many rows each has, and the rows of one that the other has not. */
-async function compare(app, parent, name) {
-  const [left, right] = await Promise.all([parent, name].map((database) => app.api.get("/tables", {}, { database })));
-  const names = [...new Set([...left.tables, ...right.tables].map((table) => table.name))].sort();
-  const find = (answer, table) => answer.tables.find((each) => each.name === table);
-  const lines = names.map((table) => {
-    const [one, other] = [find(left, table), find(right, table)];
-    const isSame = one && other && JSON.stringify(one.columns) === JSON.stringify(other.columns);
-    const word = !one ? "only in the branch" : !other ? "only in the parent" : isSame ? "" : "other columns";
-    return h("tr", {}, h("th", { scope: "row", class: "mono" }, table), h("td", { class: "number" }, one ? one.row_count : "—"), h("td", { class: "number" }, other ? other.row_count : "—"), h("td", {}, word && h("span", { class: "tag warn" }, word)));
-  });
-  openDialog(`${name} beside ${parent}`, () => {
-    const place = h("div", {});
-    const both = names.filter((table) => find(left, table) && find(right, table));
-    const show = telling(async (table) => {
-      fill(place, h("p", { class: "hint", role: "status" }, "Reading…"));
-      const found = await differing(app, parent, name, find(left, table));
-      fill(place, found);
-    });
-    const choose = both.length > 0 && h("label", { class: "inline" }, "Rows that differ in", select([["", "…"], ...both.map((table) => [table, table])], "", (table) => table && show(table)));
-    return [tableOf(["Table", parent, name, ""], lines), choose, place];
-  }, { wide: true });
-}
-
-const COMPARED_MAX = 10_000;
-const SHOWN_MAX = 200;
-
-async function differing(app, parent, name, table) {
-  const order = table.primary_key.length > 0 ? ` ORDER BY ${table.primary_key.map((each) => `"${each.replaceAll('"', '""')}"`).join(", ")}` : "";
-  const sql = `SELECT * FROM ${tableSql(table.name)}${order} LIMIT ${COMPARED_MAX}`;
-  const [one, other] = await Promise.all([parent, name].map((database) => app.query(sql, { database })));
-  const texts = (answer) => new Map(answer.rows.map((row) => [JSON.stringify(row.map(String)), row]));
-  const [here, there] = [texts(one), texts(other)];
-  const gone = [...here].filter(([text]) => !there.has(text)).map(([, row]) => ["−", ...row]);
-  const come = [...there].filter(([text]) => !here.has(text)).map(([, row]) => ["+", ...row]);
-  const rows = [...gone, ...come].slice(0, SHOWN_MAX).map((row) => h("tr", { class: row[0] === "+" ? "is-new" : "" }, row.map((value, at) => h(at ? "td" : "th", { class: "mono", scope: at ? undefined : "row" }, value === null ? "NULL" : typeof value === "object" ? JSON.stringify(value) : String(value)))));
-  const cut = one.rows.length === COMPARED_MAX && h("p", { class: "hint" }, `The first ${COMPARED_MAX} rows of each were compared.`);
-  if (rows.length === 0) return [h("p", { class: "empty" }, "No row differs."), cut];
-  return [h("p", { class: "hint" }, `${gone.length} rows only in ${parent} (−), ${come.length} only in ${name} (+).`), cut, tableOf(["", ...one.columns], rows)];
 }

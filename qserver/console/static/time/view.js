@@ -9,6 +9,7 @@ import { diffTable } from "../data/review.js";
 import { Grid } from "../grid/grid.js";
 import { showCell } from "../grid/cell.js";
 import { branches } from "./branches.js";
+import { differencePath, showChanges } from "./changes.js";
 
 const PAGES_MAX = 10;
 const ROWS_SHOWN = 1000;
@@ -130,11 +131,10 @@ class TimeView {
   }
 
   async #diff() {
-    const path = `/v1/databases/${encodeURIComponent(this.app.database)}/diff`;
     const { shown } = this;
-    const answer = await this.app.api.get(path, { from: this.version.version, limit: 1000 });
-    const words = `From version ${answer.from} to ${answer.to}: ${plural(answer.changes.length, "change")}${answer.next_cursor ? ", the first ones" : ""}`;
-    fill(shown, h("div", { class: "pad" }, h("p", { class: "hint", role: "status" }, words), diffTable(answer.changes)));
+    const place = h("div", { class: "pad" });
+    await showChanges(this.app, this.app.database, { from: this.version.version }, place, ({ from, to }) => `From version ${from} to ${to}`);
+    fill(shown, place);
   }
 
   /** First what it would change: the way back from now. Then the restore, which is a version itself. */
@@ -143,7 +143,7 @@ class TimeView {
     const { shown, app: { database } } = this;
     const base = `/v1/databases/${encodeURIComponent(database)}`;
     const newest = this.versions.at(-1).version;
-    const back = await this.app.api.get(`${base}/diff`, { from: newest, to: version, limit: 1000 });
+    const back = await this.app.api.get(differencePath(database), { from: newest, to: version, limit: 1000 });
     fill(shown, h("div", { class: "pad" }, h("h2", {}, `What the restore to version ${version} would change`), diffTable(back.changes)));
     const words = `The database becomes what it was at ${moment(time)}: ${plural(back.changes.length, "change")}${back.next_cursor ? " and more" : ""}. That is a new version, so it can be undone.`;
     if (!(await confirmed(`Restore ${database} to version ${version}?`, words, "Restore", { danger: false }))) return;
