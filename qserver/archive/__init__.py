@@ -5,7 +5,7 @@
     watch.py        what is new in a data folder     basing.py        copies of whole files
     continuous.py   the two together, for ever       status.py        how far it is, for others
     reading.py      a generation, read and compared  rebuilding.py    a folder as it was at a moment
-    listed.py       what the control database lists
+    listed.py       what the control database lists  owner.py        one process writes at a time
 
 Start with `layout`.
 """

@@ -41,12 +41,15 @@ from qserver.archive.layout import (
     strangers_in,
 )
 from qserver.archive.limits import BACKUP_IDLE_SECONDS, BACKUP_SEGMENT_BYTES
+from qserver.archive.listed import CONTROL
 from qserver.archive.objects import MARK, MARK_TEXT, Objects, TargetAway, is_ours
+from qserver.archive.owner import Ownership
 from qserver.archive.reading import Reader, state_of
 from qserver.archive.segments import FORMAT as SEGMENT_FORMAT
 from qserver.archive.segments import FamilyCopy, Segment, digest_of, encode_segment
 from qserver.archive.status import BackupStatus, StatusFile
 from qserver.archive.watch import Found, Watch
+from qserver.durability.data_folder import DataFolder
 from qserver.errors import DataCorrupted, DataInUse, QserverError
 
 STATE_SEGMENTS: Final = 64
@@ -114,7 +117,9 @@ class Continuous:
         self._chance = chance
         self._report = report
         self._made_by = made_by
-        self._copier = FamilyCopier(folder, self._save, now)
+        self._copier = FamilyCopier(folder, self._save_file, now)
+        self._folder_id = status.folder_id or chance()
+        self._owner = Ownership(objects, chance(), self._folder_id, made_by, options.every_seconds)
         self._stream: Stream | None = None
         self._ready: Ready | None = None
         """The generation that comes next."""
@@ -142,6 +147,8 @@ class Continuous:
             await self._send()
             nursery.cancel_scope.cancel()
         self._note()
+        if "target" not in self._troubles:
+            await _in_thread(self._owner.leave)
 
     async def begin(self) -> None:
         """See whether the target is ours, and take up what is there."""
@@ -153,7 +160,22 @@ class Continuous:
                     hint="Name an empty place, or one that has a continuous backup.",
                 )
             await _in_thread(self._objects.save, MARK, MARK_TEXT)
+        was_ours = await _in_thread(self._owner.was_ours, self._now())
         await self._go_on()
+        if not was_ours and self._stream is not None:
+            self._check_is_related(self._stream.watch)
+        await _in_thread(self._owner.take, self._now())
+        self._note()
+
+    def _check_is_related(self, watch: Watch) -> None:
+        """Raise DataInUse if the target has databases, and none of them is in the folder."""
+        known = watch.ends.keys() - {CONTROL}
+        here = set(DataFolder(self._folder).names()) - {CONTROL}
+        if known and here and not known & here:
+            raise DataInUse(
+                f"{self._objects.place} has the backup of other databases",
+                hint="Name an empty place: each data folder has its own.",
+            )
 
     async def _go_on(self) -> None:
         """Take up the newest generation, if it is whole."""
@@ -351,6 +373,7 @@ class Continuous:
         if all(each.name != stream.generation for each in complete(generations)):
             return False
         since = self._now() - self._options.keep_seconds
+        await _in_thread(self._owner.check, self._now())
         for generation in outdated(generations, since):
             names = [name for name in generation.keys if name != generation.manifest]
             if generation.manifest:  # without it nobody begins to read the rest
@@ -361,11 +384,19 @@ class Continuous:
 
     # --- the target, and what is said of it ---
 
-    async def _save(self, name: str, data: bytes) -> None:
-        """Save an object, however long the target is away."""
+    async def _save_file(self, name: str, data: bytes) -> None:
+        await self._save(name, data, is_file=True)
+
+    async def _save(self, name: str, data: bytes, *, is_file: bool = False) -> None:
+        """Save an object, however long the target is away; a part of a file counts for nothing yet.
+
+        Raises DataInUse if another process has taken over.
+        """
         pause, began = PAUSE_SECONDS, trio.current_time()
         while True:
             try:
+                if not is_file:
+                    await _in_thread(self._owner.check, self._now())
                 await _in_thread(self._objects.save, name, data)
             except TargetAway as error:
                 self._trouble("target", error)
@@ -404,6 +435,7 @@ class Continuous:
             self._bytes_saved,
             [] if stream is None else sorted(stream.watch.lost),
             next(iter(self._troubles.values()), None),
+            self._folder_id,
         )
 
     def __repr__(self) -> str:

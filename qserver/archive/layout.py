@@ -1,6 +1,7 @@
 """The names of objects, and what a listing of them says.
 
     qserver-backup                                              there is a backup here
+    qserver-owner                                               who writes to it
     20261118T000000.000Z-4f1c/                                  a generation, by when it was begun
         files/db_01….0-8c6976e5b5410415                         parts of copied files
         manifest-20261118T000107.250Z-9b74c9897bac770f          all parts are there
@@ -24,7 +25,7 @@ from typing import Final
 
 import msgspec
 
-from qserver.archive.objects import MARK, Key
+from qserver.archive.objects import MARK, OWNER, Key
 from qserver.archive.segments import DIGEST_SHOWN, FamilyCopy
 from qserver.errors import DataCorrupted
 
@@ -120,7 +121,8 @@ def generations_in(keys: Iterable[Key]) -> list[Generation]:
 
 def strangers_in(keys: Iterable[Key]) -> list[str]:
     """Return the names that are not those of a backup."""
-    return [key.name for key in keys if key.name != MARK and not _NAME.fullmatch(key.name)]
+    ours = MARK, OWNER
+    return [key.name for key in keys if key.name not in ours and not _NAME.fullmatch(key.name)]
 
 
 def complete(generations: Iterable[Generation]) -> list[Generation]:

@@ -14,6 +14,7 @@ from qserver.durability.sqlite import open_log
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
+CONTROL: Final = "control"
 TABLE: Final = "databases"
 WITH_FILES: Final = ("ready", "deleted")
 """The states in which a database has a whole file; a deleted one, for its branches."""

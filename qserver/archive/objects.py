@@ -1,7 +1,7 @@
 """What is asked of the place that has the objects of a backup: a folder, or a bucket of S3.
 
-An object is written once, as a whole, and never changed. So writing it again with the same bytes
-does no harm, and whoever has no answer repeats the call.
+An object is written once, as a whole, and never changed, but for the one that says who writes. So
+writing it again with the same bytes does no harm, and whoever has no answer repeats the call.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from qserver.errors import DataCorrupted, LogFailed
 MARK: Final = "qserver-backup"
 """The object that says of a place that it has a continuous backup, and in which format."""
 MARK_TEXT: Final = b"A continuous backup of qserver, format 1. See: qserver backup --list\n"
+
+
+OWNER: Final = "qserver-owner"
+"""The object that says who writes to the place, see `owner`."""
 
 
 class TargetAway(LogFailed):

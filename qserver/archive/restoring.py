@@ -11,7 +11,6 @@ from contextlib import aclosing
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 import msgspec
 import trio
@@ -24,7 +23,14 @@ from qserver.archive.layout import (
     ranges_of,
     shown,
 )
-from qserver.archive.listed import WITH_FILES, Listed, ancestors, databases_in, mark_deleting
+from qserver.archive.listed import (
+    CONTROL,
+    WITH_FILES,
+    Listed,
+    ancestors,
+    databases_in,
+    mark_deleting,
+)
 from qserver.archive.objects import Objects, is_ours
 from qserver.archive.reading import Reader
 from qserver.archive.rebuilding import Goal, Note, Rebuilding
@@ -35,8 +41,6 @@ from qserver.durability.pinning import unpin_others
 from qserver.durability.records import decode_time
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, InvalidRequest, QserverError
-
-CONTROL: Final = "control"
 
 
 class Wanted(msgspec.Struct, frozen=True):

@@ -42,6 +42,8 @@ class BackupStatus(msgspec.Struct, frozen=True):
     """The databases whose log was cut before it was copied, and whose files are being copied."""
     trouble: str | None = None
     """Why it does not get on; None: it does."""
+    folder_id: str = ""
+    """That of this folder in the target, see `owner`."""
 
 
 class StatusFile:
@@ -64,6 +66,8 @@ class StatusFile:
                 f"another process backs {folder} up to {target}",
                 hint="Stop that one, or name another target.",
             ) from None
+        self.folder_id = next((each.folder_id for each in _read(self.path)), "")
+        """What the process before has written; empty if there was none."""
 
     def write(self, status: BackupStatus) -> None:
         data = msgspec.json.encode(status) + b"\n"
@@ -85,13 +89,17 @@ def statuses_in(folder: Path) -> list[BackupStatus]:
     """Return what the continuous backups of a folder say, running or not."""
     found = []
     for path in sorted(folder.glob(f"{STATUS}{'[0-9a-f]' * _DIGITS}")):
-        for _ in range(_ATTEMPTS):
-            try:
-                found.append(_decode(path.read_bytes()))
-                break
-            except (OSError, msgspec.MsgspecError):
-                continue
+        found += _read(path)
     return found
+
+
+def _read(path: Path) -> list[BackupStatus]:
+    for _ in range(_ATTEMPTS):
+        try:
+            return [_decode(path.read_bytes())]
+        except (OSError, msgspec.MsgspecError):
+            continue
+    return []
 
 
 _decode = msgspec.json.Decoder(BackupStatus).decode

@@ -19,7 +19,7 @@ import trio
 from qserver.archive.continuous import Continuous, Options
 from qserver.archive.layout import complete, generations_in, ranges_of
 from qserver.archive.listed import databases_in
-from qserver.archive.objects import TargetAway
+from qserver.archive.objects import OWNER, TargetAway
 from qserver.archive.restoring import Restoring, Wanted
 from qserver.archive.status import StatusFile
 from qserver.durability.branch_files import open_with_parents
@@ -53,7 +53,8 @@ class TurnsObjects(MemoryObjects):
         self._net = net
 
     def save(self, name: str, data: bytes) -> None:
-        trio.from_thread.run(self._net.turn, name)
+        if name != OWNER:
+            trio.from_thread.run(self._net.turn, name)
         fate = self._net.random.random()
         if fate < self._net.deaths / 2:
             raise Killed

@@ -14,7 +14,7 @@ import trio
 from qserver.archive.continuous import Continuous, Options
 from qserver.archive.folder_objects import FolderObjects
 from qserver.archive.layout import Generation, complete, generations_in, ranges_of
-from qserver.archive.objects import MARK, Objects, TargetAway
+from qserver.archive.objects import MARK, OWNER, Objects, TargetAway
 from qserver.archive.reading import Reader
 from qserver.archive.rebuilding import Goal, Rebuilding
 from qserver.archive.status import StatusFile, statuses_in
@@ -31,7 +31,10 @@ OPTIONS = Options(0.02, 7 * DAY, DAY)
 class Running:
     """A backup in this process, with a clock that can be put forward."""
 
-    def __init__(self, folder: Path, objects: Objects, options: Options = OPTIONS) -> None:
+    def __init__(
+        self, folder: Path, objects: Objects, options: Options = OPTIONS, chance: str = "0f"
+    ) -> None:
+        self._chance = chance
         self.said: list[str] = []
         self.later = 1_000_000.0
         self.objects = objects
@@ -45,7 +48,7 @@ class Running:
         try:
             self.continuous = Continuous(
                 *(self._folder, self.objects, status, self._options),
-                *(self.now, lambda: "0f", self.said.append, "a test"),
+                *(self.now, lambda: self._chance, self.said.append, "a test"),
             )
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.continuous.run)
@@ -63,7 +66,7 @@ class Running:
         try:
             continuous = Continuous(
                 *(self._folder, self.objects, status, self._options),
-                *(self.now, lambda: "0f", self.said.append, "a test"),
+                *(self.now, lambda: self._chance, self.said.append, "a test"),
             )
             await continuous.begin()
             yield continuous
@@ -234,9 +237,9 @@ async def test_generations_follow_each_other_without_a_hole_and_old_ones_go(tmp_
         assert all(old.until >= new.begins for old, new in pairwise(found)), day
         running.later += 1.01 * DAY
     assert counts[0] == 1 and max(counts) == counts[-1] == 3
-    left = {name.partition("/")[0] for name, _ in objects.keys()} - {MARK}  # noqa: SIM118
+    left = {name.partition("/")[0] for name, _ in objects.keys()} - {MARK, OWNER}  # noqa: SIM118
     assert left == {each.name for each in running.generations()}
-    assert {each.name for each in (tmp_path / "target").iterdir()} == {MARK, *left}
+    assert {each.name for each in (tmp_path / "target").iterdir()} == {MARK, OWNER, *left}
     built = await running.rebuilt(tmp_path / "new")
     assert built.ends == {"one": 7}
 
@@ -371,3 +374,61 @@ async def test_a_backup_that_ends_while_a_generation_begins_leaves_no_hole(tmp_p
     async with running.stepped() as second:
         await second.send()
     assert len(running.generations()) == 2 and len(ranges_of(running.generations())) == 1
+
+
+async def test_another_folder_is_refused_while_a_process_backs_up_and_if_nothing_is_common(
+    tmp_path: Path,
+) -> None:
+    objects = MemoryObjects()
+    await Database(tmp_path / "a", "one").commit(1)
+    await Database(tmp_path / "b", "two").commit(1)
+    here, there = Running(tmp_path / "a", objects), Running(tmp_path / "b", objects, chance="0e")
+    async with here.run():
+        await here.saved()
+        stored = dict(objects.stored)
+        with pytest.raises(DataInUse, match="another process backs up to memory: a test"):
+            async with there.stepped():
+                pass
+    with pytest.raises(DataInUse, match="has the backup of other databases"):
+        async with there.stepped():
+            pass
+    assert stored.items() <= {**objects.stored, OWNER: stored[OWNER]}.items()
+    async with here.run():
+        await here.saved()
+    assert len(here.generations()) == 1
+
+
+async def test_a_restored_folder_follows_when_the_process_before_has_ended(tmp_path: Path) -> None:
+    objects = MemoryObjects()
+    one = Database(tmp_path / "a", "one")
+    await one.commit(2)
+    here, there = Running(tmp_path / "a", objects), Running(tmp_path / "b", objects, chance="0e")
+    async with here.run(is_killed=True):
+        await here.saved()
+    await here.rebuilt(tmp_path / "b")
+    with pytest.raises(DataInUse, match="another process backs up to memory"):
+        async with there.stepped():
+            pass
+    there.later += 100.0
+    async with there.stepped() as backup:
+        await backup.send()
+    assert "going on with" in there.said[-1]
+
+
+async def test_a_process_that_another_has_followed_writes_nothing_more(tmp_path: Path) -> None:
+    """Such as one whose machine was stopped, and whose disk has gone on with another one."""
+    objects, data = MemoryObjects(), tmp_path / "data"
+    one = Database(data, "one")
+    await one.commit(1)
+    first, second = Running(data, objects), Running(data, objects, chance="0e")
+    async with first.stepped() as before:
+        await before.copy()
+        await before.send()
+    async with second.stepped() as after:
+        await one.commit(1)
+        await after.send()
+        segments = [name for name in objects.stored if "/segments/" in name]
+        with pytest.raises(DataInUse, match="another process has taken over memory"):
+            await before.send()
+        assert segments == [name for name in objects.stored if "/segments/" in name]
+    assert (await second.rebuilt(tmp_path / "new")).ends == {"one": 2}

@@ -32,8 +32,9 @@ from qserver import __version__
 from qserver.archive.continuous import Continuous, Options
 from qserver.archive.folder_objects import FolderObjects
 from qserver.archive.layout import Generation, complete, ranges_of, shown
+from qserver.archive.listed import CONTROL
 from qserver.archive.objects import Objects
-from qserver.archive.restoring import CONTROL, Restored, Restoring, Wanted, found_in
+from qserver.archive.restoring import Restored, Restoring, Wanted, found_in
 from qserver.archive.s3_objects import SCHEME, S3Objects
 from qserver.archive.status import StatusFile
 from qserver.cli.continuous.checking import check_objects
