@@ -162,6 +162,8 @@ def _check(check: Check) -> str:
 
 def _column(catalog: Catalog, column: Column) -> str:
     text = f"{quote_identifier(column.name)} {column.type}"
+    if column.collation is not None:
+        text += f" COLLATE {quote_identifier(column.collation)}"
     if column.identity is not None:
         text += f" GENERATED {column.identity.upper()} AS IDENTITY"
         sequence = catalog.find(column.sequence or "")

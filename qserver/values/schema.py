@@ -66,6 +66,8 @@ class Column(PlainFields):
     generated: str | None = None
     identity: str | None = None
     sequence: str | None = None
+    collation: str | None = None
+    """The collation that was written, which is only shown: there is one order of texts."""
     default_oid: int | None = field(default=None, compare=False)
     """The object id of its default; see `numbering`, also for the other oids."""
 

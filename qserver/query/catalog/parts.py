@@ -22,6 +22,7 @@ class Part:
     text: str
     descending: bool = False
     nulls_first: bool = False
+    collation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ def _part(
 ) -> Part:
     column = table.columns[at]
     if not column.hidden:
-        return Part(numbers[at], column.name, column.type, column.name, descending, nulls_first)
+        about = column.name, column.type, column.name, descending, nulls_first, column.collation
+        return Part(numbers[at], *about)
     text = column.generated or ""
     head, parenthesis, _ = text.partition("(")
     name = head.strip() if parenthesis and head.strip().isidentifier() else "expr"

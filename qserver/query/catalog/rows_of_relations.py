@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from qserver.query.catalog.data import recorded_by
 from qserver.query.catalog.parts import (
     AnyIndex,
+    Part,
     columns_of,
     constraints_of,
     foreign_key_of,
@@ -118,7 +120,7 @@ def attributes(world: World, each: Definition) -> Rows:
                 yield _attribute(world, each.oid, number, column)
             for index in indexes_of(each):
                 for number, part in enumerate(index.parts, 1):
-                    column = Column(part.name, part.type)
+                    column = Column(part.name, part.type, collation=part.collation)
                     yield _attribute(world, index.oid, number, column)
         case View():
             defaults = {name: text for name, text, _ in each.defaults}
@@ -150,7 +152,7 @@ def _attribute(world: World, oid: int, number: int, column: Column) -> dict[str,
         "attidentity": {"always": "a", "by default": "d"}.get(column.identity or "", ""),
         "attgenerated": "s" if column.generated is not None else "",
         "attislocal": True,
-        "attcollation": facts.collation,
+        "attcollation": collation_oid(column.collation, facts.collation),
     }
 
 
@@ -195,12 +197,21 @@ def indexes(world: World, each: Definition) -> Rows:
             "indisready": True,
             "indislive": True,
             "indkey": tuple(part.number for part in parts),
-            "indcollation": tuple(world.type_facts(part.type).collation for part in parts),
+            "indcollation": tuple(_collation_of_part(world, part) for part in parts),
             "indclass": tuple(world.operator_class(part.type) for part in parts),
             "indoption": tuple(part.descending + 2 * part.nulls_first for part in parts),
             "indexprs": ", ".join(expressions) or None,
             "indpred": world.expression(each, condition) if condition else None,
         }
+
+
+def _collation_of_part(world: World, part: Part) -> int:
+    return collation_oid(part.collation, world.type_facts(part.type).collation)
+
+
+def collation_oid(name: str | None, default: int) -> int:
+    """Return the oid of a collation; without a name that of the type."""
+    return default if name is None else int(recorded_by("pg_collation", "collname")[name][0][0])
 
 
 def constraints(world: World, each: Definition) -> Rows:

@@ -52,7 +52,7 @@ def databases(world: World) -> Rows:
         "datconnlimit": -1,
         "dattablespace": 1663,
         "datcollate": "C",
-        "datctype": "C",
+        "datctype": "C.UTF-8",
     }
 
 

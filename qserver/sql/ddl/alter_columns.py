@@ -43,6 +43,7 @@ from qserver.sql.ddl.rewrite import (
 from qserver.sql.ddl.sequences import alter_sequence
 from qserver.sql.ddl.texts import mentions, rename_column_in
 from qserver.sql.ddl.view_texts import follow_added, follow_column
+from qserver.sql.ddl.words import kept_collation
 from qserver.values.casts import assignment_function
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Table
@@ -192,10 +193,14 @@ def change_type(work: DdlPort, table: Table, action: ast.AlterAction) -> DdlStep
     yield from _check_using(work, table, table.columns[at], sql_type, action)
     _check_default(table.columns[at], sql_type)
     yield from _require_unused(work, table, action.name)
+    collation = kept_collation(action.collation, sql_type)
+    changed = replace_column(table, at, type=sql_type, collation=collation)
     if sql_type == table.columns[at].type and action.expression is None:
+        if changed != table:
+            work.transaction.define(table.key, changed)
         return 0
     work.require_read(table)
-    new = with_new_trees(work, replace_column(table, at, type=sql_type))
+    new = with_new_trees(work, changed)
     _check_foreign_keys(work, new)
     moved: list[Moved] = [
         (column.name, name_of(column.name))

@@ -23,6 +23,7 @@ from qserver.sql.ddl.immutable import is_immutable
 from qserver.sql.ddl.names import choose_relation_name, new_place, require_free
 from qserver.sql.ddl.port import DdlPort
 from qserver.sql.ddl.sequences import SequenceOptions, make_sequence
+from qserver.sql.ddl.words import kept_collation
 from qserver.sql.plan import OutputColumn
 from qserver.values.identifiers import catalog_key, identifiers, qualified
 from qserver.values.relations import Sequence
@@ -68,6 +69,7 @@ def define_column(
         )
     serial = None if node.type.schemas else SERIAL_TYPES.get(node.type.name)
     column = Column(node.name, serial or work.column_type(node.type))
+    column = replace(column, collation=kept_collation(node.collation, column.type))
     sequence = None
     if serial is not None:
         sequence = sequence_for(work, schema, table, column.name, serial)

@@ -109,6 +109,9 @@ def _items(work: DdlPort, table: Table, node: ast.CreateIndex) -> Generator[Any,
 
 def _item(work: DdlPort, table: Table, item: ast.IndexItem) -> Generator[Any, Any, Item]:
     expression = item.expression
+    if isinstance(expression, ast.Collate) and isinstance(expression.operand, ast.Name):
+        yield from _type_of(work, table, expression)
+        expression = expression.operand  # there is one order of texts
     if not isinstance(expression, ast.Name):
         sql_type = yield from _type_of(work, table, expression)
         _require_immutable(expression, "expression")

@@ -80,7 +80,7 @@ def _wanted(options: Several[str]) -> set[str]:
 
 
 def _column(work: DdlPort, place: tuple[str, str], column: Column, wanted: set[str]) -> Column:
-    taken = Column(column.name, column.type, column.nullable)
+    taken = Column(column.name, column.type, column.nullable, collation=column.collation)
     if "defaults" in wanted and column.default is not None:
         taken = replace(taken, default=column.default, sequence=column.sequence)
     if "generated" in wanted and column.generated is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from qserver.errors import (
+    DatatypeMismatch,
     FeatureNotSupported,
     InvalidParameterValue,
     InvalidTableDefinition,
@@ -19,6 +20,7 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.binder.expressions.scalars import COLLATIONS
 from qserver.values.temporary import TEMPORARY
+from qserver.values.types import TEXT_KINDS, Kind, SqlType
 
 _TABLE_OPTIONS: Final = frozenset(
     {"fillfactor", "parallel_workers", "toast_tuple_target", "user_catalog_table", "oids"}
@@ -81,8 +83,19 @@ def _check_column(column: ast.ColumnDefinition) -> None:
 
 
 def check_collation(name: str) -> None:
-    if name.rpartition(".")[2] not in COLLATIONS:
+    if name.removeprefix("pg_catalog.") not in COLLATIONS:
         raise UndefinedObject(f'collation "{name}" for encoding "UTF8" does not exist')
+
+
+def kept_collation(name: str | None, sql_type: SqlType) -> str | None:
+    """Return the collation that a column keeps: none is that of the database."""
+    if name is None:
+        return None
+    sized = sql_type.element or sql_type
+    if sized.kind not in (*TEXT_KINDS, Kind.NAME):
+        raise DatatypeMismatch(f"collations are not supported by type {sql_type.bare}")
+    last = name.removeprefix("pg_catalog.")
+    return None if last == "default" else {"c": "C", "posix": "POSIX"}.get(last, last)
 
 
 def check_attributes(constraint: ast.Constraint) -> None:

@@ -121,7 +121,6 @@ WHERE rel.relkind IN ('r','s','t','p') AND rel.relnamespace = {namespace public}
 AND NOT rel.relispartition AND rel.oid = {class users}::oid ORDER BY rel.relname;
 
 -- hides indrelid, owner
--- differs: collations are not kept
 SELECT DISTINCT att.attname as name, att.atttypid, att.attlen, att.attnum, att.atttypmod, att.attnotnull,
     att.atthasdef, att.attisdropped, att.attislocal, att.attidentity, att.attgenerated,
     pg_catalog.pg_get_expr(def.adbin, def.adrelid) AS defval,

@@ -4,7 +4,6 @@ SELECT c.relchecks, c.relkind, c.relhasindex, c.relrowsecurity, c.relforcerowsec
 FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_class tc ON (c.reltoastrelid = tc.oid) LEFT JOIN pg_catalog.pg_am am ON (c.relam = am.oid)
 WHERE c.oid = '{class users}';
 
--- differs: collations are not kept
 SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
   (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid, true) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef),
   a.attnotnull,
@@ -74,7 +73,6 @@ SELECT o.oprname AS "Name", CASE WHEN o.oprkind='l' THEN NULL ELSE pg_catalog.fo
 
 SELECT name AS "Parameter", CASE WHEN unit IS NULL THEN setting ELSE setting || unit END IS NOT NULL FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.~) '^(work_mem)$' COLLATE pg_catalog.default ORDER BY 1;
 
--- differs: the character type is C
 SELECT d.datname as "Name", pg_catalog.pg_encoding_to_char(d.encoding) as "Encoding", CASE d.datlocprovider WHEN 'c' THEN 'libc' WHEN 'i' THEN 'icu' END AS "Locale Provider", d.datcollate as "Collate", d.datctype as "Ctype" FROM pg_catalog.pg_database d WHERE d.datname = current_database() ORDER BY 1;
 
 -- differs: some are not described

@@ -123,7 +123,6 @@ DROP INDEX CONCURRENTLY "index_posts_on_author";
 
 SELECT datname FROM pg_database WHERE datname = 'nothing';
 
--- differs: the character type is C
 SELECT pg_encoding_to_char(encoding), datcollate, datctype FROM pg_database WHERE datname = current_database();
 
 DROP TABLE IF EXISTS "posts" CASCADE;
