@@ -27,9 +27,6 @@ VECTOR_ROWS_MIN = 1024
 """Rows of a table, or of a part of a page, that are worth computing with as vectors; fewer are read
 one by one."""
 
-COLUMN_VECTORS_BYTES_MAX = 256 * 1024 * 1024
-"""Bytes of column vectors that all pages of a page cache keep; those least recently used go."""
-
 # --- shards, commits and the log -----------------------------------------------------------------
 
 SHARDS_DEFAULT = 4

@@ -32,7 +32,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from qserver.durability.heap import trim
-from qserver.limits import CACHE_BYTES_DEFAULT, COLUMN_VECTORS_BYTES_MAX, PAGE_ENTRIES_BUILT
+from qserver.limits import CACHE_BYTES_DEFAULT, PAGE_ENTRIES_BUILT
 from qserver.storage.columns import VectorCache
 from qserver.storage.page import Branch, Leaf, Tree
 
@@ -47,6 +47,9 @@ SHARE_OF_HOLES: Final = 4
 
 SHARE_OF_OTHERS: Final = 3
 """Another cache keeps 1 / 2**3 of the memory while pages can go in its place."""
+
+SHARE_OF_VECTORS: Final = 2
+"""Column vectors take up to 1 / 2**2 of it while nothing else wants it."""
 
 LOOKS_PACKED: Final = 8
 """So often a leaf is read packed before it is unpacked: then that has cost as much as unpacking."""
@@ -152,7 +155,7 @@ class PageCache:
         self.histories: set[Histories] = set()
         """Those that hold older versions in memory: what they hold is not for pages."""
         self.users: list[User] = []
-        self.vectors = VectorCache(min(COLUMN_VECTORS_BYTES_MAX, most // 4), self.make_room)
+        self.vectors = VectorCache(most >> SHARE_OF_VECTORS, self.make_room)
         self.others: list[OtherCache] = [self.vectors]
         self._unsaved: dict[Unsaved, int] = {}
         self._line: OrderedDict[Tree, int] = OrderedDict()

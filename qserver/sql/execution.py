@@ -64,6 +64,10 @@ class Chunk(Protocol):
     is_ready: bool
     """Whether all columns that were prepared have vectors."""
 
+    @property
+    def is_unpacked(self) -> bool:
+        """Whether its rows can be read as they are."""
+
     def prepare(
         self, columns: tuple[ColumnVector, ...], vectors: Any, is_eager: bool
     ) -> Iterator[None]:

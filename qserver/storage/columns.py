@@ -166,6 +166,12 @@ class Chunk:
                 self._vectors[wanted] = column.vector
         self.is_ready = is_ready
 
+    @property
+    def is_unpacked(self) -> bool:
+        """Whether rows need not be unpacked to be read, which takes longer than filling columns."""
+        first = self._branch.children[0]
+        return type(first) is Leaf and first.values_here is not None
+
     def has(self, wanted: ColumnVector) -> bool:
         """Whether a column was prepared, and has a vector."""
         return wanted in self._vectors

@@ -8,20 +8,26 @@
 
 The last place means "no such key", and the last row is a row of NULLs for it. Several keys combine
 into one: the place of the first times the number of places of the second, plus its place. NULL has
-no place. A table is filled in steps, each of which visits the rows once, or a part of them: a
-million rows take some ten milliseconds.
+no place. A table is filled in steps: what reaches all over it is done for a part of the rows at a
+time, and what goes straight through them for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Protocol
+from collections.abc import Generator, Iterator
+from typing import Final, Protocol
 
 import numpy as np
 
 from qserver.sql.vectors.hash_tables import SLOTS_FOR_MISSING, HashTable
 from qserver.sql.vectors.operations import Refused, full
 from qserver.values.vectors import Array, Vector
+
+ROWS_AT_ONCE: Final = 2**17
+"""Rows whose places are counted or put in order between two yields."""
+
+ROWS_SPREAD_MAX: Final = 2**20
+"""So many rows may have keys of a range eight times as wide; what more there are need their own."""
 
 
 class _Places(Protocol):
@@ -45,9 +51,11 @@ class _Numbers:
 
     def made(self, values: Array) -> Generator[None, None, Array]:
         values = values.astype(np.int64, copy=False)
+        yield None
         self._low, self._high = int(values.min()), int(values.max())
         self.count = self._high - self._low + 1
-        if self.count <= 8 * len(values) + 2**16:
+        if self.count <= 8 * min(len(values), ROWS_SPREAD_MAX) + len(values) + 2**16:
+            yield None
             return values - self._low
         self.count = len(values)
         hashed = self._hashed = HashTable(len(values), SLOTS_FOR_MISSING)
@@ -110,19 +118,39 @@ class JoinTable:
         if len(rows):
             places = yield from self._places_of(rows)
         self._given = []
-        self.counts: Array = np.bincount(places, minlength=self.count + 1)
-        yield None
+        self.counts: Array = np.zeros(self.count + 1, np.int64)
+        for some in _parts(len(places)):
+            np.add.at(self.counts, places[some], 1)
+            yield None
         if self._counts_only:
             return
         if self.counts.max(initial=0) <= 1:
-            self.row_of = np.full(self.count + 1, self.length)
-            self.row_of[places] = rows
+            row_of = yield from _filled(self.count + 1, self.length)
+            for some in _parts(len(places)):
+                row_of[places[some]] = rows[some]
+                yield None
+            self.row_of = row_of
             return
-        order = yield from stable_order(places, self.count)
-        self.order: Array = np.append(rows[order], self.length)
+        starts = np.cumsum(self.counts)
         yield None
-        starts = np.cumsum(self.counts) - self.counts
-        self.starts: Array = np.where(self.counts == 0, len(rows), starts)
+        starts -= self.counts
+        yield None
+        self.order: Array = yield from _filled(len(rows) + 1, self.length)
+        yield from self._put(rows, places, starts.copy())
+        starts[self.counts == 0] = len(rows)
+        self.starts: Array = starts
+
+    def _put(self, rows: Array, places: Array, free: Array) -> Generator[None, None, None]:
+        """Put the rows in the order of their places; `free` is where the next of a place goes."""
+        for some in _parts(len(places)):
+            yield None
+            by_place = yield from stable_order(places[some], self.count)
+            ordered = places[some][by_place]
+            begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+            lengths = np.diff(begins, append=len(ordered))
+            before = np.repeat(begins - free[ordered[begins]], lengths)
+            self.order[np.arange(len(ordered)) - before] = rows[some][by_place]
+            free[ordered[begins]] += lengths
 
     def _places_of(self, rows: Array) -> Generator[None, None, Array]:
         """Return the places of rows, all of whose keys are combined into one."""
@@ -166,6 +194,20 @@ class JoinTable:
             if key.nulls is not None:
                 places = np.where(key.nulls, count, places)
         return places
+
+
+def _parts(length: int) -> Iterator[slice]:
+    for start in range(0, length, ROWS_AT_ONCE):
+        yield slice(start, min(start + ROWS_AT_ONCE, length))
+
+
+def _filled(length: int, value: int) -> Generator[None, None, Array]:
+    """Return an array of equal numbers; memory that was not used before costs more than they do."""
+    found = np.empty(length, np.int64)
+    for some in _parts(length):
+        found[some] = value
+        yield None
+    return found
 
 
 def stable_order(places: Array, count: int) -> Generator[None, None, Array]:

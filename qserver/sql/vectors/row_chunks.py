@@ -27,6 +27,8 @@ class RowChunk:
 
     __slots__ = ("_rows", "_vectors", "filled", "is_ready", "length")
 
+    is_unpacked = True
+
     def __init__(self, rows: list[Row]) -> None:
         self._rows = rows
         self._vectors: dict[ColumnVector, Vector] = {}

@@ -65,7 +65,8 @@ class VectorFilter:
         program = self.condition.program
         columns = columns_of(program)
         is_eager = pays_at_once(columns, row_cost(program))
-        return _pages(parts, context, columns, is_eager, len(program.steps), attempts.filtered)
+        steps, take = len(program.steps), attempts.filtered
+        return _pages(parts, context, columns, is_eager, steps, take, may_end=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,8 +206,12 @@ def _pages(
     is_eager: bool,
     steps: int,
     take: Callable[[list[Chunk]], Iterable[Matched] | None],
+    may_end: bool = False,
 ) -> Iterator[list[Row]]:
-    """Yield the pages left for row code, and charge the context for the others."""
+    """Yield the pages left for row code, and charge the context for the others.
+
+    If nobody may end before all is read, vectors of a packed page are filled at once.
+    """
     batch: list[Chunk] = []
     vectors = None if context.pages is None else context.pages.vectors
     rows, rows_max = 0, min(BATCH_ROWS_MAX, BATCH_STEPS_MAX * ROWS_OF_STEP // (steps + 1))
@@ -217,7 +222,7 @@ def _pages(
             yield part
             continue
         charged = 0
-        for _ in part.prepare(columns, vectors, is_eager):
+        for _ in part.prepare(columns, vectors, is_eager or not (may_end or part.is_unpacked)):
             context.work += (part.filled - charged) // VALUES_FILLED_OF_STEP
             charged = part.filled
             yield Matched()

@@ -49,8 +49,12 @@ Made = TypeVar("Made")
 BATCH_ROWS_MAX: Final = 32_768
 """Rows of a batch: a program of some steps takes a millisecond for them."""
 
-RIGHT_ROWS_MAX: Final = 2**20
-"""A right side with more rows is joined by row code."""
+RIGHT_ROWS_MAX: Final = 2**23
+"""A right side with more rows is joined by row code: a step over all of its keys takes as long as
+a statement may keep others waiting."""
+
+TABLE_BYTES_OF_ROW: Final = 48
+"""What the table of a right side takes at most while it is filled."""
 
 FIRST_ROWS_MAX: Final = 2**20
 """If more rows are wanted, all are given."""
@@ -261,7 +265,10 @@ class TreeRun:
             if gathered.length > RIGHT_ROWS_MAX:
                 raise Refused
             yield from self._computed(rows, 2 * len(part.right_program.steps))
+        expected = TABLE_BYTES_OF_ROW * gathered.length
+        self._context.hold_bytes(expected)
         right = yield from self._in_turns(gathered.finished(), gathered.length)
+        self._context.free_bytes(expected)
         self._context.hold_bytes(right.size)
         for rows in self._batches(part.left):
             if rows is None or not rows.length:

@@ -52,3 +52,27 @@ async def test_random_queries_answer_the_same_over_packed_pages(
                     assert over_vectors == by_rows, (sql, writer.parameters)
     assert_some_were_taken(counts)
     assert stored > QUERIES
+
+
+@pytest.mark.parametrize(
+    ("sql", "fills"),
+    [
+        ("SELECT sum(i4) FROM t", True),
+        ("SELECT id FROM t WHERE i4 > -100 LIMIT 1", False),
+    ],
+)
+async def test_a_first_scan_fills_columns_of_packed_pages_if_it_reads_all(
+    sql: str, fills: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To unpack the rows would take longer than to fill a column."""
+    monkeypatch.setattr(PageCache, "may_unpack", lambda *_: False)
+    log = MemoryLog()
+    async with opened_sql(log) as database:
+        await database.execute("CREATE TABLE t (id INT PRIMARY KEY, i4 INT NOT NULL)")
+        await database.execute("INSERT INTO t SELECT n, n FROM generate_series(1, 10000) n")
+        await database.database.checkpoint()
+        await database.execute(sql)
+        assert database.database.page_cache.vectors.columns == 0, "the rows are here, unpacked"
+    async with opened_sql(log) as database:
+        await database.execute(sql)
+        assert (database.database.page_cache.vectors.columns > 0) is fills
