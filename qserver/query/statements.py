@@ -242,12 +242,13 @@ class StatementRun:
         if not isinstance(statement, ast.Drop | ast.Truncate):
             self._quota.check()
         self.changes = True
-        work = DdlPort(self.transaction, self, literals)
+        work = DdlPort(self.transaction, self, literals, self.request.environment.server.database)
         steps = self.making_way(True, perform(work, statement))
         return self._noted(text, steps, cursor, statement)
 
     def is_skipped(self, statement: ast.CreateTable, literals: Sequence[Any]) -> bool:
-        return is_skipped(DdlPort(self.transaction, self, literals), statement)
+        database = self.request.environment.server.database
+        return is_skipped(DdlPort(self.transaction, self, literals, database), statement)
 
     def _noted(
         self, text: str, steps: StatementSteps, cursor: Cursor | None, statement: Any
@@ -333,7 +334,7 @@ class StatementRun:
                     dropped.append(table.path)
                 elif self.transaction.count(table.id):
                     emptied.append(table.path)
-        work = DdlPort(self.transaction, self, ())
+        work = DdlPort(self.transaction, self, (), self.request.environment.server.database)
         if dropped:
             yield from perform(work, ast.Drop("table", tuple(dropped), cascade=True))
         if emptied:

@@ -57,6 +57,13 @@ _BEFORE_A_NAME = _KINDS | {"table", "column", "constraint", "exists", "only", "c
 _BEFORE_A_NAME |= {",", ".", "drop", "truncate", "to"}
 
 
+def noise_word(words: Sequence[str]) -> int:
+    """Return the index of LOCAL or GLOBAL before TEMPORARY, which say nothing; -1 without one."""
+    at = 3 if words[1:3] == ["or", "replace"] else 1
+    is_noise = words[0] == "create" and words[at] in ("local", "global")
+    return at if is_noise and words[at + 1] in ("temp", "temporary") else -1
+
+
 def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
     """Map the index of each keyword to its terminal, in a statement whose first word is in HEADS.
 

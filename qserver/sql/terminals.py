@@ -180,9 +180,13 @@ class _Classifier:
 
     def __init__(self, source: Source, tokens: Sequence[Token], rows: ValuesList | None) -> None:
         self._source = source
-        self._tokens = tokens
         self._rows = rows
         self._words = [_word(token) for token in tokens] + ["$", "$"]
+        noise = ddl_keywords.noise_word(self._words)
+        if noise >= 0:
+            tokens = [*tokens[:noise], *tokens[noise + 1 :]]
+            del self._words[noise]
+        self._tokens = tokens
         self._marks: dict[int, str] = {}
         if self._words[0] in ddl_keywords.HEADS:
             self._marks = ddl_keywords.ddl_keywords(self._words)

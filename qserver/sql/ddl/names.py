@@ -33,7 +33,7 @@ from qserver.values.temporary import TEMPORARY
 
 def new_place(work: DdlPort, name: tuple[str, ...], *, temporary: bool = False) -> tuple[str, str]:
     """Return the schema and the name that a new relation gets."""
-    refuse_other_database(name)
+    refuse_other_database(name, work.database)
     if temporary:
         if name[-2:-1] not in ((), (TEMPORARY,)):
             raise InvalidTableDefinition("cannot create temporary relation in non-temporary schema")
@@ -71,7 +71,6 @@ def _exists(work: DdlPort, schema: str) -> bool:
 
 def known_key(name: tuple[str, ...]) -> str:
     """Return the catalog key of a name in a stored text."""
-    refuse_other_database(name)
     return catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
 
 

@@ -153,8 +153,8 @@ class Statements(Protocol):
         """Remove the state of a sequence that is dropped; where it was stays known."""
 
 
-def refuse_other_database(name: tuple[str, ...]) -> None:
-    if len(name) > 2:
+def refuse_other_database(name: tuple[str, ...], database: str) -> None:
+    if len(name) > 3 or (len(name) == 3 and name[0] != database):
         raise FeatureNotSupported(
             f"cross-database references are not implemented: {'.'.join(name)}"
         )
@@ -167,6 +167,8 @@ class DdlPort:
     transaction: DefinitionWriter
     statements: Statements
     literals: Sequence[Any]
+    database: str
+    """Its name, which may stand before a schema."""
     cascaded: dict[str, None] = field(default_factory=dict)
     """Descriptions of what CASCADE has dropped."""
 
@@ -183,7 +185,7 @@ class DdlPort:
 
     def key(self, name: tuple[str, ...]) -> str:
         """Return the catalog key that a name in the statement means, whether or not it exists."""
-        refuse_other_database(name)
+        refuse_other_database(name, self.database)
         if len(name) > 1:
             return catalog_key(name[-2], name[-1])
         keys = [catalog_key(schema, name[0]) for schema in self.statements.path]

@@ -149,19 +149,14 @@ create temporary table "model__dbt_tmp" as (select id, name from users);
 
 select column_name, data_type, character_maximum_length, numeric_precision, numeric_scale from INFORMATION_SCHEMA.columns where table_name = 'model__dbt_tmp' order by ordinal_position;
 
--- differs: names have no database
 create table "main"."public"."model__dbt_new" as (select id, name, current_timestamp as at from users);
 
--- differs: names have no database
 alter table "main"."public"."model__dbt_new" rename to "model";
 
--- differs: names have no database
 drop table if exists "main"."public"."model__dbt_backup" cascade;
 
--- differs: names have no database
 create index if not exists "model_idx" on "main"."public"."model" using hash (id);
 
--- differs: names have no database
 comment on table "main"."public"."model" is $dbt_comment_literal_block$A 'model'$dbt_comment_literal_block$;
 
 -- supabase's postgres-meta, retool

@@ -38,16 +38,12 @@ select c.relname, i.indkey, i.indisunique, i.indisclustered, a.amname, c.relhasr
 from pg_catalog.pg_index i, pg_catalog.pg_class c, pg_catalog.pg_class d, pg_catalog.pg_am a, pg_catalog.pg_namespace n
 where d.relname = 'users' and n.nspname = 'public' and n.oid = d.relnamespace and d.oid = i.indrelid and i.indexrelid = c.oid and c.relam = a.oid order by i.indisprimary desc, i.indisunique, n.nspname, c.relname;
 
--- differs: LOCAL is not read
 CREATE LOCAL TEMPORARY TABLE "#Tableau_1_Connect" ( "COL" INTEGER ) ON COMMIT PRESERVE ROWS;
 
--- differs: LOCAL is not read
 INSERT INTO "#Tableau_1_Connect" ("COL") VALUES (1), (2);
 
--- differs: LOCAL is not read
 SELECT SUM(1) AS "sum_ok", "t"."COL" AS "c" FROM "#Tableau_1_Connect" "t" INNER JOIN "public"."users" "u" ON ("t"."COL" = "u"."id") GROUP BY 2 HAVING (COUNT(1) > 0) ORDER BY 2;
 
--- differs: LOCAL is not read
 DROP TABLE "#Tableau_1_Connect";
 
 SELECT CAST("users"."name" AS TEXT) AS "name", SUM("users"."balance") AS "sum", CAST(EXTRACT(YEAR FROM "users"."created_at") AS INTEGER) AS "yr", CAST(TRUNC(EXTRACT(QUARTER FROM "created_at")) AS INTEGER) AS q FROM "public"."users" "users" WHERE (NOT ("users"."name" IS NULL)) GROUP BY 1, 3, 4 ORDER BY 1;
