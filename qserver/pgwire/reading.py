@@ -55,8 +55,7 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
             told.check(cursor.heading.columns, cursor.heading.types)
         page = cursor.gather(None, None, None, False)
         if type(page) is list:
-            iso = before.iso_intervals
-            (told.with_iso_intervals if iso else told).write(page, out)
+            told.styled(before.style).write(page, out)
             rows = len(page)
             page = cursor.gather(None, None, None, False) if len(out) <= OUTPUT_BYTES_MAX else None
         seconds = max(0.0, request.environment.now() - request.time)

@@ -9,8 +9,9 @@ from typing import Any, Final
 from qserver.errors import FeatureNotSupported, ProtocolViolation
 from qserver.pgwire.binary_format import binary_writer
 from qserver.pgwire.messages import NULL, message
-from qserver.pgwire.text_format import iso_writer, text_writer
+from qserver.pgwire.text_format import styled_writer, text_writer
 from qserver.pgwire.types import modifier_of, oid_of, size_of
+from qserver.query.settings.values import TextStyle
 from qserver.values.types import SqlType
 
 BINARY: Final = 1
@@ -23,7 +24,7 @@ _length: Final = Struct("!i").pack
 class RowWriter:
     """Writes the rows of one list of columns."""
 
-    __slots__ = ("_count", "_formats", "_iso", "_writers", "columns", "description", "types")
+    __slots__ = ("_count", "_formats", "_styled", "_writers", "columns", "description", "types")
 
     def __init__(
         self, columns: tuple[str, ...], types: tuple[SqlType, ...], formats: tuple[int, ...]
@@ -35,7 +36,7 @@ class RowWriter:
         self.description = _description(columns, types, each)
         self._count = len(columns)
         self._formats = each
-        self._iso: RowWriter | None = None
+        self._styled: tuple[TextStyle, RowWriter] | None = None
         self._writers = [
             binary_writer(sql_type) if form == BINARY else text_writer(sql_type)
             for sql_type, form in zip(types, each, strict=True)
@@ -47,18 +48,20 @@ class RowWriter:
         if not is_same and (types != self.types or columns != self.columns):
             raise FeatureNotSupported("cached plan must not change result type")
 
-    @property
-    def with_iso_intervals(self) -> RowWriter:
-        """What writes the same rows in the IntervalStyle iso_8601."""
-        if self._iso is None:
-            self._iso = RowWriter(self.columns, self.types, self._formats)
-            self._iso._writers = [
-                write if form == BINARY else iso_writer(sql_type)
+    def styled(self, style: TextStyle | None) -> RowWriter:
+        """Return what writes the same rows as the settings of a session say."""
+        if style is None:
+            return self
+        if self._styled is None or self._styled[0] != style:
+            made = RowWriter(self.columns, self.types, self._formats)
+            made._writers = [
+                write if form == BINARY else styled_writer(sql_type, style)
                 for write, sql_type, form in zip(
                     self._writers, self.types, self._formats, strict=True
                 )
             ]
-        return self._iso
+            self._styled = style, made
+        return self._styled[1]
 
     def write(self, rows: list[Any], out: bytearray) -> None:
         """Append a DataRow for each row."""

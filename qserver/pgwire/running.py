@@ -100,8 +100,8 @@ class Running:
 
 def _write(state: State, writer: Writes, rows: Any, out: bytearray) -> None:
     settings = state.settings.session.settings
-    if settings.iso_intervals and isinstance(writer, RowWriter):
-        writer = writer.with_iso_intervals
+    if settings.style is not None and isinstance(writer, RowWriter):
+        writer = writer.styled(settings.style)
     with InSessionZone(settings.zone):
         writer.write(rows, out)
 

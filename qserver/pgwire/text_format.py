@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Final
 
 from qserver.pgwire.messages import text_of
+from qserver.query.settings.values import TextStyle
 from qserver.values.arrays import mapped
 from qserver.values.binary_text import bytes_from_text
 from qserver.values.interval_text import iso_text_of_interval
-from qserver.values.text_output import shown_function
+from qserver.values.text_output import shown_function, text_of_double
 from qserver.values.types import INTEGER_KINDS, TEXT, Kind, SqlType, array_of
 
 Writer = Callable[[Any], bytes]
@@ -33,15 +35,42 @@ def text_writer(sql_type: SqlType) -> Writer:
     return lambda value: shown(value).encode()
 
 
-@lru_cache(maxsize=64)
-def iso_writer(sql_type: SqlType) -> Writer:
-    """Return the function that writes values in the IntervalStyle iso_8601."""
-    if sql_type.kind is Kind.INTERVAL:
-        return lambda value: iso_text_of_interval(value).encode()
-    if sql_type.element is not None and sql_type.element.kind is Kind.INTERVAL:
-        write = text_writer(array_of(TEXT))
-        return lambda value: write(mapped(iso_text_of_interval, value))
-    return text_writer(sql_type)
+@lru_cache(maxsize=256)
+def styled_writer(sql_type: SqlType, style: TextStyle) -> Writer:
+    """Return the function that writes values as the settings of a session say."""
+    shown = _styled((sql_type.element or sql_type).kind, style)
+    if shown is None:
+        return text_writer(sql_type)
+    if sql_type.element is None:
+        return lambda value: shown(value).encode()
+    write = text_writer(array_of(TEXT))
+    return lambda value: write(mapped(shown, value))
+
+
+def _styled(kind: Kind, style: TextStyle) -> Callable[[Any], str] | None:
+    if kind is Kind.INTERVAL and style.iso_intervals:
+        return iso_text_of_interval
+    if kind is Kind.BYTEA and style.escaped_bytes:
+        return _escaped
+    if kind in _FLOAT_DIGITS and style.float_digits < 1:
+        return _rounding_writer(max(_FLOAT_DIGITS[kind] + style.float_digits, 1))
+    return None
+
+
+_FLOAT_DIGITS: Final = {Kind.DOUBLE: 15, Kind.REAL: 6}
+_PRINTABLE: Final = range(0x20, 0x7F)
+
+
+def _rounding_writer(digits: int) -> Callable[[float], str]:
+    def rounded(value: float) -> str:
+        return f"{value:.{digits}g}" if isfinite(value) else text_of_double(value)
+
+    return rounded
+
+
+def _escaped(value: bytes) -> str:
+    whole = value.replace(b"\\", b"\\\\")
+    return "".join([chr(each) if each in _PRINTABLE else f"\\{each:03o}" for each in whole])
 
 
 _DIGITS_SURE: Final = {Kind.SMALLINT: 4, Kind.INTEGER: 9, Kind.BIGINT: 18}

@@ -32,6 +32,7 @@ from qserver.query.catalog.data import (
     recorded_rows,
     relations,
 )
+from qserver.query.catalog.descriptions import described
 from qserver.query.catalog.expressions import NodeTree
 from qserver.query.catalog.objects import CatalogObjects as Objects
 from qserver.query.catalog.parts import columns_of, indexes_of
@@ -377,25 +378,6 @@ def index_property(objects: Objects, oid: int, name: str) -> bool | None:
 def access_method_property(objects: Objects, oid: int, name: str) -> bool | None:
     known = dict.fromkeys(("can_order", "can_unique", "can_multi_col", "can_include"), True)
     return (known | {"can_exclude": True}).get(name.lower()) if oid == 403 else None
-
-
-def described(objects: Objects, catalog: int, oid: int, number: int) -> str | None:
-    if catalog == CLASSES["pg_class"]:
-        shown, each = objects.class_name(oid), _relation(objects, oid)
-        if shown is None or (number and each is None):
-            return None
-        if number and each is not None:
-            names = dict(columns_of(each))
-            return f"column {names[number].name} of table {shown}" if number in names else None
-        return f"table {shown}"
-    if catalog == CLASSES["pg_rewrite"]:
-        for view in objects.world.with_rule(oid):
-            if isinstance(view, View):
-                return f"rule _RETURN on view {objects.class_name(view.oid)}"
-    if catalog == CLASSES["pg_type"]:
-        shown = shown_type(objects.world, oid)
-        return None if shown is None else f"type {shown}"
-    return None
 
 
 def log_position(objects: Objects) -> str:

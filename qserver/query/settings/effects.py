@@ -133,12 +133,6 @@ def _interval_style(setting: Setting, text: str) -> str:
     return value
 
 
-def _float_digits(setting: Setting, text: str) -> str:
-    """1, 2 and 3 all mean: as many digits as are needed to read the same number."""
-    value = read_value(setting, text)
-    return setting.default if value in ("1", "2", "3") else value
-
-
 def _search_path(setting: Setting, text: str) -> str:
     try:
         parts = split_names(text)
@@ -220,7 +214,6 @@ _READERS: Final[Mapping[str, Callable[[Setting, str], str]]] = {
     "IntervalStyle": _interval_style,
     "TimeZone": _time_zone,
     "client_encoding": _encoding,
-    "extra_float_digits": _float_digits,
     "role": _role,
     "search_path": _search_path,
     "session_authorization": _role,
@@ -229,8 +222,8 @@ _READERS: Final[Mapping[str, Callable[[Setting, str], str]]] = {
 _FIXED: Final = frozenset(
     {
         *("DateStyle", "allow_system_table_mods", "array_nulls"),
-        *("backslash_quote", "bytea_output", "client_encoding", "default_table_access_method"),
-        *("default_tablespace", "dynamic_library_path", "extra_float_digits"),
+        *("backslash_quote", "client_encoding", "default_table_access_method"),
+        *("default_tablespace", "dynamic_library_path"),
         *("ignore_checksum_failure", "lc_messages", "lc_monetary", "lc_numeric", "lc_time"),
         *("local_preload_libraries", "quote_all_identifiers", "session_preload_libraries"),
         *("session_replication_role", "standard_conforming_strings", "timezone_abbreviations"),

@@ -49,6 +49,20 @@ class Scope(msgspec.Struct, frozen=True):
         return zone_of(self.zone)
 
 
+class TextStyle(msgspec.Struct, frozen=True):
+    """How a client of PostgreSQL gets values as texts, where its settings say so."""
+
+    iso_intervals: bool
+    """As ISO 8601 writes them."""
+    float_digits: int
+    """More digits than 15, of a real than 6; with more than 0, as many as the number needs."""
+    escaped_bytes: bool
+    """As characters, with a backslash before the others in octal, instead of hexadecimal."""
+
+
+USUAL_STYLE: Final = TextStyle(iso_intervals=False, float_digits=1, escaped_bytes=False)
+
+
 class Settings(msgspec.Struct, frozen=True):
     base: Mapping[str, str]
     now: Mapping[str, str]
@@ -60,15 +74,15 @@ class Settings(msgspec.Struct, frozen=True):
     zone: tzinfo | None = None
     """The time zone; None for UTC."""
     statement_timeout_ms: int | None = None
-    iso_intervals: bool = False
-    """Whether a client of PostgreSQL gets intervals as ISO 8601 writes them."""
+    style: TextStyle | None = None
+    """How a client of PostgreSQL gets texts; None for what holds without any setting."""
 
     def __post_init__(self) -> None:
         name = self.now.get("timezone", "UTC")
         for field, value in (
             ("scope", scope_of(self.path, name)),
             ("zone", zone_of(name)),
-            ("iso_intervals", self.now.get("intervalstyle") == "iso_8601"),
+            ("style", _style_of(self.now)),
             ("statement_timeout_ms", int(self.now.get("statement_timeout", "0")) or None),
         ):
             msgspec.structs.force_setattr(self, field, value)
@@ -182,6 +196,15 @@ DEFAULT_MODES: Final = {
     for each in ("isolation", "read_only", "deferrable")
 }
 """These end with the transaction, however they were set; it begins with their defaults."""
+
+
+def _style_of(now: Mapping[str, str]) -> TextStyle | None:
+    style = TextStyle(
+        now.get("intervalstyle") == "iso_8601",
+        min(int(now.get("extra_float_digits", "1")), 1),
+        now.get("bytea_output") == "escape",
+    )
+    return None if style == USUAL_STYLE else style
 
 
 def settings_from(given: Mapping[str, Any]) -> Settings:

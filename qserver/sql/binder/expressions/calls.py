@@ -206,7 +206,7 @@ def _type_of(scope: Scope, node: ast.Call) -> Expression:
         operand = settled(scope.binding, operand)
     name: Expression
     if isinstance(operand, Unknown | RowValue | Column | Constant):
-        name = Constant(str(operand.type.bare), TEXT)
+        name = Constant(_type_text(operand.type.bare), TEXT)
     else:
         name = Apply(_type_name(operand.type.bare), (operand,), TEXT, nullable=False)
     return explicit(scope.binding, name, REGTYPE, node.position)
@@ -232,9 +232,17 @@ def _column_size(scope: Scope, node: ast.Call) -> Expression:
     return Apply(size_function(operand.type.bare), (operand,), INTEGER, nullable=operand.nullable)
 
 
+def _type_text(sql_type: SqlType) -> str:
+    """Return what regtype reads as the type: that of a relation's rows has a number."""
+    if sql_type.oid:
+        return str(sql_type.oid)
+    element = sql_type.element
+    return str(element.oid + 1) if element is not None and element.oid else str(sql_type)
+
+
 @lru_cache(maxsize=1024)
 def _type_name(sql_type: SqlType) -> Function:
-    name = str(sql_type)
+    name = _type_text(sql_type)
     return Function("pg_typeof", (sql_type,), TEXT, lambda _: name, strict=False)
 
 

@@ -178,7 +178,6 @@ ROLLBACK TO SAVEPOINT "SP_1";
 
 COMMIT;
 
--- differs: floats have as many digits as they need
 SELECT a.name,a.setting FROM pg_settings a WHERE a.name IN ('search_path','extra_float_digits','client_min_messages','application_name') ORDER BY 1;
 
 SELECT typname, typinput::regproc::text, typdelim FROM pg_type WHERE oid IN (16, 20, 25, 1700, 3802) ORDER BY oid;

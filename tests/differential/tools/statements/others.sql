@@ -189,7 +189,6 @@ SHOW lc_collate;
 
 SHOW is_superuser;
 
--- differs: bytes are in hexadecimal
 SET bytea_output = 'escape'; SELECT '\x00ff'::bytea;
 
 SET bytea_output = 'hex';
@@ -217,7 +216,6 @@ SELECT * FROM pg_identify_object('pg_class'::regclass, {class users}, 0);
 -- differs: it is not there
 SELECT * FROM pg_identify_object_as_address('pg_class'::regclass, {class users}, 1);
 
--- differs: some are not described
 SELECT pg_describe_object('pg_class'::regclass, {class users}, 0), pg_describe_object('pg_class'::regclass, {class users}, 2), pg_describe_object('pg_type'::regclass, {type mood}, 0), pg_describe_object('pg_namespace'::regclass, {namespace sales}, 0), pg_describe_object(1259, {class users_name_idx}, 0), pg_describe_object(1259, {class grown_ups}, 0), pg_describe_object(1259, {class numbers}, 0), pg_describe_object(1255, 870, 0);
 
 SELECT col_description('users'::regclass, 2), obj_description('users'::regclass), shobj_description(1, 'pg_class');
@@ -234,7 +232,6 @@ SELECT a COLLATE "C" FROM (VALUES ('b'), ('B'), ('a'), ('ä')) v(a) ORDER BY a C
 
 SELECT (aclexplode('{=r/qserver,qserver=arw*/qserver}'::aclitem[])).*;
 
--- differs: the type of a row is record
 SELECT pg_typeof(feels), pg_typeof(u), pg_typeof(tags), pg_typeof(ARRAY[feels]) FROM users u LIMIT 1;
 
 SELECT enum_range(NULL::mood), enum_first(NULL::mood), enum_last(NULL::mood), 'ok'::mood > 'sad';

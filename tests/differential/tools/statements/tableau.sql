@@ -1,6 +1,5 @@
 BEGIN;declare "SQL_CUR0x1" cursor with hold for select 1 as one;fetch 10 in "SQL_CUR0x1";close "SQL_CUR0x1";COMMIT;
 
--- differs: floats have as many digits as they need
 SET extra_float_digits = 0;
 
 set client_encoding to 'UTF8';
