@@ -209,7 +209,7 @@ class Restoring:
         raise InvalidRequest(where, hint=restorable(self._generations))
 
     async def _name_at_any_time(self, database: str) -> str:
-        """Return the id of a database that any generation knows."""
+        """Return the id of a database that is listed at the end of a generation, or what it is."""
         for generation in reversed(complete(self._generations)):
             with TemporaryDirectory(prefix="qserver-restore-") as temporary:
                 reader = Reader(self._objects, generation)
@@ -220,10 +220,7 @@ class Restoring:
                 return database
             if any(each.called == database for each in listed.values()):
                 return named(listed, database, "the newest moment")
-        raise InvalidRequest(
-            f"there is no database {database} in {self._objects.place}",
-            hint="If it was deleted since, name its id, or name a moment with --at.",
-        )
+        return database
 
     async def _of_version(self, name: str, version: int) -> tuple[Generation, float]:
         """Return the generation that has a version, and the time of the version."""
@@ -250,9 +247,14 @@ class Restoring:
                 last = max(end.version, last or 0)
             if first is not None:
                 known.append(f"{first} to {last}")
+        if not known:
+            raise InvalidRequest(
+                f"there is no database {name} in {self._objects.place}",
+                hint="If it was deleted since, name its id, or name a moment with --at.",
+            )
         raise InvalidRequest(
             f"version {version} of {name} is not in {self._objects.place}",
-            hint=f"It has {', '.join(reversed(known)) or 'none of that database'}. An older version"
+            hint=f"It has {', '.join(reversed(known))}. An older version"
             " can be read with as_of after a restore, as far as history goes back.",
         )
 

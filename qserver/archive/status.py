@@ -78,7 +78,9 @@ class StatusFile:
             pass  # the disk is full: the backup goes on, and what is seen of it stays behind
 
     def close(self) -> None:
-        """Let go: the file stays, and says when the backup ended."""
+        """Let go: the file stays, and says when the backup ended, if it began."""
+        if not os.fstat(self._descriptor).st_size:
+            self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
     def __repr__(self) -> str:

@@ -14,11 +14,14 @@ from qserver.archive.limits import (
     BACKUP_EVERY_SECONDS_MIN,
     BACKUP_KEEP_SECONDS_DEFAULT,
 )
+from qserver.errors import InvalidRequest
 
 S3: Final = "s3://"
 MARK: Final = "qserver-backup"
 """The file in a folder that has a continuous backup."""
 _DAY: Final = 86_400
+_MOMENT_MAX: Final = 253_402_300_800
+"""The end of the year 9999."""
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": _DAY}
 
 BACKUP: Final = """\
@@ -81,14 +84,12 @@ def backup(parser: argparse.ArgumentParser) -> None:
         "--every",
         type=_every,
         metavar="SECONDS",
-        default=BACKUP_EVERY_SECONDS_DEFAULT,
         help=f"how often changes are saved (default {BACKUP_EVERY_SECONDS_DEFAULT:g})",
     )
     parser.add_argument(
         "--keep",
         type=_kept,
         metavar="TIME",
-        default=BACKUP_KEEP_SECONDS_DEFAULT,
         help="how far back moments can be restored, such as 12h or 30d"
         f" (default {BACKUP_KEEP_SECONDS_DEFAULT // _DAY}d)",
     )
@@ -96,7 +97,6 @@ def backup(parser: argparse.ArgumentParser) -> None:
         "--base-every",
         type=_kept,
         metavar="TIME",
-        default=BACKUP_BASE_SECONDS_DEFAULT,
         help="how often all files are copied again"
         f" (default {BACKUP_BASE_SECONDS_DEFAULT // 3600}h)",
     )
@@ -146,15 +146,36 @@ def check(parser: argparse.ArgumentParser) -> None:
 
 
 def is_continuous(options: argparse.Namespace) -> bool:
-    """Return whether the command is about a continuous backup."""
+    """Return whether the command is about a continuous backup.
+
+    Raises InvalidRequest for flags that would mean nothing.
+    """
     match options.command:
         case "backup":
+            _refuse_idle_flags(options)
             return bool(options.continuous or options.lists)
         case "restore":
             source = options.backup
-            asks = options.at or options.version or options.database
-            return bool(asks) or source.startswith(S3) or (Path(source) / MARK).exists()
+            asked = (options.at, options.version, options.database, options.endpoint_url)
+            is_asked = any(each is not None for each in asked)
+            return is_asked or source.startswith(S3) or (Path(source) / MARK).exists()
     return options.backup is not None
+
+
+def _refuse_idle_flags(options: argparse.Namespace) -> None:
+    is_any = options.continuous or options.lists
+    idle = {
+        "--every is for --continuous": options.every and not options.continuous,
+        "--keep is for --continuous": options.keep and not options.continuous,
+        "--base-every is for --continuous": options.base_every and not options.continuous,
+        "--keep-trying is for --continuous": options.keep_trying and not options.continuous,
+        "--json is for --list": options.json and not options.lists,
+        "--endpoint-url is for --continuous and --list": options.endpoint_url and not is_any,
+        "--log is not for --list": options.log and options.lists,
+    }
+    for message, is_so in idle.items():
+        if is_so:
+            raise InvalidRequest(message, hint="Leave it out, or see qserver backup --help.")
 
 
 def _endpoint(parser: argparse.ArgumentParser) -> None:
@@ -202,7 +223,10 @@ def _moment(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time such as 2030-01-31T12:00:00Z"
         ) from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    moment = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    if not 0 <= moment < _MOMENT_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2030-01-31T12:00:00Z")
+    return moment
 
 
 def _version(text: str) -> int:

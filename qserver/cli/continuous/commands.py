@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -32,6 +32,11 @@ from qserver import __version__
 from qserver.archive.continuous import Continuous, Options
 from qserver.archive.folder_objects import FolderObjects
 from qserver.archive.layout import Generation, complete, ranges_of, shown
+from qserver.archive.limits import (
+    BACKUP_BASE_SECONDS_DEFAULT,
+    BACKUP_EVERY_SECONDS_DEFAULT,
+    BACKUP_KEEP_SECONDS_DEFAULT,
+)
 from qserver.archive.listed import CONTROL
 from qserver.archive.objects import Objects
 from qserver.archive.restoring import Restored, Restoring, Wanted, found_in
@@ -91,17 +96,22 @@ def run_continuous(options: argparse.Namespace) -> int:
             hint="Name a target elsewhere, best on another disk: who loses the folder keeps it.",
         )
     status = StatusFile(folder, objects.place)
+    every = options.every or BACKUP_EVERY_SECONDS_DEFAULT
     continuous = Continuous(
         folder,
         objects,
         status,
-        Options(options.every, options.keep, options.base_every),
+        Options(
+            every,
+            options.keep or BACKUP_KEEP_SECONDS_DEFAULT,
+            options.base_every or BACKUP_BASE_SECONDS_DEFAULT,
+        ),
         time.time,
         lambda: token_hex(4),
         _say,
         f"qserver {__version__}, {gethostname()}, {folder.resolve()}",
     )
-    _say(f"backing up {folder} to {objects.place}, every {options.every:g} s")
+    _say(f"backing up {folder} to {objects.place}, every {every:g} s")
     try:
         _run(lambda: _serve(continuous))
     finally:
@@ -200,6 +210,10 @@ def run_restore(options: argparse.Namespace) -> int:
         )
     objects = objects_at(options.backup, options)
     folder = _data_folder(options)
+    if isinstance(objects, FolderObjects) and _is_inside(folder, Path(options.backup)):
+        raise InvalidRequest(
+            f"{folder} is in the backup itself", hint="Name a folder elsewhere with --data."
+        )
     wanted = Wanted(options.at, options.database, options.version)
     began = time.monotonic()
     with _new_folder(folder) as unfinished:
@@ -258,13 +272,21 @@ COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_ch
 
 
 def objects_at(target: str, options: argparse.Namespace) -> Objects:
+    endpoint = options.endpoint_url
+    if not target:
+        raise InvalidRequest("it names no place", hint="Name a folder, or s3://bucket/prefix.")
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise InvalidRequest(
+            f"{endpoint!r} is no endpoint",
+            hint="An endpoint begins with http:// or https://, as http://minio:9000 does.",
+        )
     if target.startswith(SCHEME):
-        return S3Objects(target, os.environ, options.endpoint_url)
+        return S3Objects(target, os.environ, endpoint)
     if "://" in target:
         raise InvalidRequest(
             f"{target} is no place for backups", hint="Name a folder, or s3://bucket/prefix."
         )
-    if options.endpoint_url:
+    if endpoint:
         raise InvalidRequest("a folder has no endpoint", hint="Leave out --endpoint-url.")
     return FolderObjects(Path(target))
 
@@ -279,6 +301,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     unfinished = folder.resolve().with_name(f"{folder.resolve().name}.unfinished")
     if unfinished.exists():
         raise DataInUse(f"{unfinished} exists already", hint="Remove it, or name another folder.")
+    new = [each for each in unfinished.parents if not each.exists()]
     try:
         yield unfinished
         if folder.exists():
@@ -292,6 +315,10 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         ) from error
     finally:
         rmtree(unfinished, ignore_errors=True)
+        if not folder.exists():
+            for each in new:
+                with suppress(OSError):  # somebody else has put something there
+                    each.rmdir()
 
 
 def _data_folder(options: argparse.Namespace) -> Path:

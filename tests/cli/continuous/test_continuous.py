@@ -9,8 +9,13 @@ from threading import Event, Thread
 
 import httpx
 import pytest
+import trio
 
+from qserver.archive.continuous import Continuous, Options
+from qserver.archive.folder_objects import FolderObjects
+from qserver.archive.status import StatusFile
 from qserver.cli import main
+from tests.archive.site import Site
 from tests.cli.continuous.backups import (
     Backup,
     Server,
@@ -22,6 +27,7 @@ from tests.cli.continuous.backups import (
 )
 from tests.cli.real_server import KEY, real_server
 
+DAY = 86_400.0
 QUICK = ("--every", "0.1")
 
 
@@ -360,3 +366,93 @@ def test_what_a_server_acknowledged_before_it_was_killed_is_restored(tmp_path: P
     assert [number for number, _ in restored["main"]] == acknowledged
     assert 0 < len(restored["branch"]) < len(acknowledged)
     assert main(["check", target]) == 0
+
+
+def test_flags_and_places_that_do_not_fit_are_refused(
+    tmp_path: Path, target: tuple[Path, list[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, data, new = str(target[0]), str(target[0].parent / "data"), str(tmp_path / "new")
+    one = ("backup", new, "--data", data)
+    for flags in (("--every", "2"), ("--keep", "5d"), ("--base-every", "1d"), ("--keep-trying",)):
+        assert f"{flags[0]} is for --continuous" in refused(capsys, *one, *flags)
+        assert f"{flags[0]} is for --continuous" in refused(
+            capsys, "backup", "--list", place, *flags
+        )
+    assert "--json is for --list" in refused(capsys, *one, "--json")
+    assert "--endpoint-url is for" in refused(capsys, *one, "--endpoint-url", "http://x")
+    assert "names no place" in refused(capsys, "backup", "--continuous", "", "--data", data)
+    s3 = ("backup", "--list", "s3://bucket/x", "--endpoint-url")
+    assert "begins with http" in refused(capsys, *s3, "minio:9000")
+    inside = ("restore", place, "--data", f"{place}/new", "--at", target[1][0])
+    assert "in the backup itself" in refused(capsys, *inside)
+    assert not Path(new).exists()
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01", "0001-01-01T00:00:00+23:00", "1969-12-31"])
+def test_a_moment_of_no_clock_is_no_time(moment: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["restore", "target", "--at", moment])
+    assert "is not a time such as" in capsys.readouterr().err
+
+
+def test_what_is_refused_leaves_nothing_behind(
+    target: tuple[Path, list[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, data = str(target[0]), target[0].parent / "data"
+    deep = tmp_path / "a" / "b" / "c"
+    for flags in (("--at", "1970-01-01T00:00:00Z"), ("--database", "nobody")):
+        said = refused(capsys, "restore", place, "--data", str(deep), *flags)
+        assert "What can be restored" in said or "there was no database" in said
+    assert not any(tmp_path.iterdir())
+    before = sorted(data.iterdir())
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    said = refused(capsys, "backup", "--continuous", f"{tmp_path}/file", "--data", str(data))
+    assert "cannot be used" in said and sorted(data.iterdir()) == before
+
+
+def test_a_version_of_a_database_that_was_deleted_is_restored_by_its_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, place = tmp_path / "data", tmp_path / "target"
+    data.mkdir()
+    gone = trio.run(backed_up_and_deleted, data, place)
+    one = ("--database", gone, "--version", "3")
+    restore(str(place), tmp_path / "new", *one)
+    assert "version 3, 2 rows" in capsys.readouterr().out
+    said = refused(capsys, "restore", str(place), "--data", str(tmp_path / "x"), *one[:3], "9")
+    assert f"version 9 of {gone} is not in" in said and "It has " in said
+    said = refused(
+        capsys,
+        "restore",
+        str(place),
+        "--data",
+        str(tmp_path / "x"),
+        "--database",
+        "nobody",
+        *one[2:],
+    )
+    assert "there is no database nobody" in said
+
+
+async def backed_up_and_deleted(data: Path, place: Path) -> str:
+    """Back up a database, and its deletion; return its id."""
+    site = Site(data)
+    await site.start()
+    await site.create()
+    status = StatusFile(data, str(place))
+    backup = Continuous(
+        *(data, FolderObjects(place), status, Options(1.0, DAY, DAY)),
+        *(lambda: site.clock, lambda: "ab", lambda text: None, "a test"),
+    )
+    await backup.begin()
+    await backup.copy()
+    await backup.send()
+    gone = await site.create()
+    for _ in range(3):
+        await site.write(gone)
+    await backup.send()
+    await site.delete(gone)
+    await backup.send()
+    await site.close()
+    status.close()
+    return gone
