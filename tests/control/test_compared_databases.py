@@ -61,6 +61,12 @@ async def check(opened: Opened, one: str, other: str) -> int:
     return len(wanted)
 
 
+async def save_and_close(opened: Opened, *names: str) -> None:
+    for name in names:
+        await checkpoint(opened, name)
+        await close(opened, name)
+
+
 async def test_pages_of_one_number_are_not_taken_for_one(logs: Logs) -> None:
     """Both save the same number of pages after the branch was made, so their numbers meet."""
     async with opened_plane(logs) as opened:
@@ -95,9 +101,7 @@ async def test_relatives_of_any_degree_are_compared_after_all_were_closed(logs: 
             assert await check(opened, "main", "grandchild") == 6
             assert await check(opened, "child", "grandchild") == 1
             assert await check(opened, "nephew", "grandchild") == 7
-            for name in ("main", "child", "grandchild", "nephew"):
-                await checkpoint(opened, name)
-                await close(opened, name)
+            await save_and_close(opened, "main", "child", "grandchild", "nephew")
         await opened.plane.records.delete(grant, "main")
         assert await check(opened, "nephew", "grandchild") == 7
 
@@ -110,9 +114,7 @@ async def test_shared_pages_are_not_loaded(tmp_path: Path) -> None:
         await checkpoint(opened)
         await branch(opened, "trial")
         await run(grant, "update t set n = 0 where id = 30000", "trial")
-        for name in ("main", "trial"):
-            await checkpoint(opened, name)
-            await close(opened, name)
+        await save_and_close(opened, "main", "trial")
         use = opened.plane.database
         with await use(grant, "main") as main, await use(grant, "trial") as trial:
             assert len(await found_between(opened, "main", "trial")) == 1
@@ -140,9 +142,7 @@ async def test_leaves_that_were_saved_apart_are_not_decoded(tmp_path: Path) -> N
         await run(grant, FILL.format(1, 20_000))
         await branch(opened, "trial")
         await run(grant, "update t set n = 0 where id = 9000", "trial")
-        for name in ("main", "trial"):
-            await checkpoint(opened, name)
-            await close(opened, name)
+        await save_and_close(opened, "main", "trial")
         use = opened.plane.database
         with await use(grant, "main") as main, await use(grant, "trial") as trial:
             stores = [each.database.pages for each in (main, trial)]

@@ -18,7 +18,7 @@ from qserver.storage.page import DropShared, Key, without_alike, without_shared
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes, snapshot_counts
 from qserver.values.encoding import decode_columns, encode_columns
-from qserver.values.identifiers import key_of_name, name_of_key
+from qserver.values.identifiers import catalog_key, key_of_name, name_of_key
 from qserver.values.sizes import size_of
 from qserver.web.description import shapes, version_shapes
 from qserver.web.statements.json_values import encode_json
@@ -83,15 +83,16 @@ def drop_shared_of(one: OpenDatabase, other: OpenDatabase) -> DropShared:
 
 
 def tables_of(given: str | None, first: Snapshot, last: Snapshot) -> set[str] | None:
-    """Return the catalog keys of the tables that are named; None for all."""
+    """Return the catalog keys of the tables or schemas that are named; None for all."""
     if given is None:
         return None
     keys = set()
     for name in given.split(","):
-        key = key_of_name(name.strip())
-        if first.catalog.find(key) is None and last.catalog.find(key) is None:
+        named = {key_of_name(name.strip()), catalog_key(name.strip(), "")}
+        found = {key for key in named if first.catalog.find(key) or last.catalog.find(key)}
+        if not found:
             raise UndefinedTable(f'relation "{name}" does not exist', table=name)
-        keys.add(key)
+        keys |= found
     return keys
 
 

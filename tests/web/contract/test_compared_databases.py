@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -109,6 +110,23 @@ def test_the_changes_are_counted_by_table(main: Client) -> None:
     assert versions["counts"] == [
         {"table": "parts", "schema": 0, "insert": 0, "update": 4, "delete": 0}
     ]
+
+
+def test_what_was_counted_can_be_listed_by_its_name(main: Client) -> None:
+    on_trial(main).transaction(
+        "create schema apart",
+        'create table apart."a.b" (id integer primary key)',
+        'insert into apart."a.b" values (1)',
+        'create table "A b" (id integer primary key)',
+    )
+    counts = compared(main, "&count=true")["counts"]
+    assert {"apart", 'apart."a.b"', "A b"} <= {each["table"] for each in counts}
+    for each in counts:
+        name = quote(each["table"])
+        listed = compared(main, f"&tables={name}")["changes"]
+        assert {change["table"] for change in listed} == {each["table"]}
+        numbers = each["schema"], each["insert"], each["update"], each["delete"]
+        assert sum(numbers) == len(listed), each
 
 
 def test_pages_follow_each_other_at_the_same_two_versions(main: Client) -> None:
