@@ -26,6 +26,9 @@ from qserver.values.vectors import Array, Vector
 ROWS_AT_ONCE: Final = 2**17
 """Rows whose places are counted or put in order between two yields."""
 
+ROW_NUMBER: Final = np.int32
+"""What numbers of rows and of places take: there are fewer than 2**31."""
+
 ROWS_SPREAD_MAX: Final = 2**20
 """So many rows may have keys of a range eight times as wide; what more there are need their own."""
 
@@ -116,11 +119,14 @@ class JoinTable:
         yield None
         places = rows
         if len(rows):
-            places = yield from self._places_of(rows)
+            found = yield from self._places_of(rows)
+            yield None
+            places = found.astype(ROW_NUMBER)
+            del found
         self._given = []
-        self.counts: Array = np.zeros(self.count + 1, np.int64)
+        self.counts: Array = np.zeros(self.count + 1, ROW_NUMBER)
         for some in _parts(len(places)):
-            np.add.at(self.counts, places[some], 1)
+            np.add.at(self.counts, places[some], ROW_NUMBER(1))
             yield None
         if self._counts_only:
             return
@@ -131,7 +137,7 @@ class JoinTable:
                 yield None
             self.row_of = row_of
             return
-        starts = np.cumsum(self.counts)
+        starts = np.cumsum(self.counts, dtype=ROW_NUMBER)
         yield None
         starts -= self.counts
         yield None
@@ -203,7 +209,7 @@ def _parts(length: int) -> Iterator[slice]:
 
 def _filled(length: int, value: int) -> Generator[None, None, Array]:
     """Return an array of equal numbers; memory that was not used before costs more than they do."""
-    found = np.empty(length, np.int64)
+    found = np.empty(length, ROW_NUMBER)
     for some in _parts(length):
         found[some] = value
         yield None
@@ -230,8 +236,10 @@ def _chosen(key: Vector, rows: Array) -> Array:
 
 def _rows_without_null(keys: list[Vector], length: int) -> Array:
     """Return the rows without a NULL key; a row of NULLs has one."""
+    with_nulls = [key.nulls for key in keys if key.nulls is not None]
+    if not with_nulls:
+        return np.arange(length, dtype=ROW_NUMBER)
     present = np.ones(length, np.bool_)
-    for key in keys:
-        if key.nulls is not None:
-            present &= ~key.nulls[:length]
-    return np.flatnonzero(present)
+    for nulls in with_nulls:
+        present &= ~nulls[:length]
+    return np.flatnonzero(present).astype(ROW_NUMBER)

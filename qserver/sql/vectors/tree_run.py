@@ -19,7 +19,7 @@ from qserver.sql.vectors.attempts import constant_vectors
 from qserver.sql.vectors.joins import Lookup
 from qserver.sql.vectors.operations import Refused
 from qserver.sql.vectors.plans import ROWS_OF_STEP, VALUES_FILLED_OF_STEP, Check, Constants
-from qserver.sql.vectors.program import JoinedColumn
+from qserver.sql.vectors.program import JoinedColumn, joined_columns
 from qserver.sql.vectors.row_chunks import all_chunks
 from qserver.sql.vectors.tree_answers import answers, averages_of
 from qserver.sql.vectors.tree_digits import OwnDigits
@@ -53,7 +53,7 @@ RIGHT_ROWS_MAX: Final = 2**23
 """A right side with more rows is joined by row code: a step over all of its keys takes as long as
 a statement may keep others waiting."""
 
-TABLE_BYTES_OF_ROW: Final = 48
+TABLE_BYTES_OF_ROW: Final = 24
 """What the table of a right side takes at most while it is filled."""
 
 FIRST_ROWS_MAX: Final = 2**20
@@ -358,11 +358,11 @@ class _RightSide:
     def __init__(self, part: JoinPart, read: frozenset[JoinedColumn]) -> None:
         self._part = part
         self._keys: list[list[Vector]] = [[] for _ in part.right_keys]
-        wanted = sorted([each for each in read if each.source in part.right_sources])
-        self._is_asked = part.kind in ("semi", "anti", "not_in") and not part.checks
-        self._columns: dict[JoinedColumn, list[Vector]] = (
-            {} if self._is_asked else {each: [] for each in wanted}
-        )
+        is_shown = part.kind not in ("semi", "anti", "not_in")
+        seen = read if is_shown else joined_columns(*[check.program for check in part.checks])
+        wanted = sorted([each for each in seen if each.source in part.right_sources])
+        self._columns: dict[JoinedColumn, list[Vector]] = {each: [] for each in wanted}
+        self._counts_only = not is_shown and not part.checks
         self.length = 0
 
     def add(self, rows: TreeRows) -> int:
@@ -373,9 +373,10 @@ class _RightSide:
             if vector.values.dtype == np.object_ and self.length > WORDS_MAX:
                 raise Refused  # `_key` would refuse them all
             key.append(vector)
-        for wanted, vectors in self._columns.items():
-            vectors.append(rows.joined_column(wanted))
-        return 8 * rows.length * (len(self._keys) + len(self._columns))
+        shown = list(map(rows.joined_column, self._columns))
+        for vectors, vector in zip(self._columns.values(), shown, strict=True):
+            vectors.append(vector)
+        return sum([vector.values.nbytes for vector in (*found, *shown)])
 
     def finished(self) -> Generator[None, None, _Right]:
         """Return the whole; others may run after each column."""
@@ -390,7 +391,7 @@ class _RightSide:
             if vectors:
                 keys.append(_key(vectors))
                 yield None
-        right = _Right(columns, keys, self.length, self._is_asked)
+        right = _Right(columns, keys, self.length, self._counts_only)
         if right.lookup is not None:
             yield from right.lookup.filled()
         return right
@@ -402,12 +403,12 @@ class _Right:
         columns: dict[JoinedColumn, Vector],
         keys: list[Vector],
         length: int,
-        is_asked: bool,
+        counts_only: bool,
     ) -> None:
         self.columns = columns
         self.length = length
         self.has_null = bool(keys) and keys[0].nulls is not None and bool(keys[0].nulls.any())
-        self.lookup = Lookup({}, keys, length, is_asked) if keys and length else None
+        self.lookup = Lookup({}, keys, length, counts_only) if keys and length else None
 
     @property
     def size(self) -> int:
