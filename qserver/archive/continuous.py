@@ -85,6 +85,10 @@ class Stream(msgspec.Struct):
     number: int = 0
     until: float = 0.0
     """That of the last segment."""
+    seen: float = 0.0
+    """Up to when nothing is missing; no segment says so while nothing is written."""
+    is_behind: bool = True
+    """Whether the last segment may have more than what was there at its time."""
     since_state: int = STATE_SEGMENTS
     """Segments since one that has the state: the first of a process has it."""
 
@@ -164,8 +168,8 @@ class Continuous:
         await self._go_on()
         if not was_ours and self._stream is not None:
             self._check_is_related(self._stream.watch)
+        self._note()  # the next process of this folder knows itself by that
         await _in_thread(self._owner.take, self._now())
-        self._note()
 
     def _check_is_related(self, watch: Watch) -> None:
         """Raise DataInUse if the target has databases, and none of them is in the folder."""
@@ -239,8 +243,12 @@ class Continuous:
             del self._troubles[name]
         for name, error in found.troubles.items():
             self._trouble(f"read {name}", error)
+        if (found.lost or found.removed) and stream.seen > stream.until:
+            # It was all there until then: no moment before that is in doubt.
+            await self._save_segment(stream, Found(), copies, stream.seen)
+            copies = []
         until = max(looked, stream.until) if found.is_all else stream.until
-        is_idle = until < stream.until + BACKUP_IDLE_SECONDS and stream.number > 0
+        is_idle = until < stream.until + BACKUP_IDLE_SECONDS and not stream.is_behind
         if found or copies or must or not is_idle or self._ends.is_set():
             is_first = stream.until <= stream.begins < until
             await self._save_segment(stream, found, copies, until)
@@ -248,10 +256,12 @@ class Continuous:
                 self._listed_at = -inf
                 self._news.set()
             stream.watch.confirm(found)
+            stream.is_behind = not found.is_all
             for name, why in found.lost.items():
                 self._report(f"the files of {name} are copied anew, because the log was cut: {why}")
             if found.lost:
                 self._news.set()
+        stream.seen = until
         self._until = max(self._until, until)
         return found.is_all
 

@@ -194,7 +194,8 @@ class Rebuilding:
         for name in segment.removed:
             self._awaited.discard(name)
             self._gone.add(name)
-            if before < self._goal.moment < segment.until:
+            is_over = before < segment.until <= self._goal.moment
+            if before < self._goal.moment and not is_over:
                 self.removed[name] = before
         for changes in segment.changes:
             if self._goal.wants(changes.database) and changes.database not in self._past:

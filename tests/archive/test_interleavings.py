@@ -17,8 +17,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qserver.archive.continuous.COPY_SHARE", 0)
 
 
-@pytest.mark.parametrize("seed", sampled(range(300), 5, always=(108, 124, 186)))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", sampled(range(300), 10, always=(108, 124, 186)))
 async def test_every_moment_that_was_saved_is_restored(tmp_path: Path, seed: int) -> None:
     net = Net(seed, tmp_path)
     await net.run(40)
     await net.verdict(6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", sampled(range(500, 600), 8, always=(509, 520, 529, 535)))
+async def test_every_moment_is_restored_if_a_look_takes_many_segments(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qserver.archive.continuous.BACKUP_SEGMENT_BYTES", 300)
+    net = Net(seed, tmp_path)
+    await net.run(40)
+    await net.verdict(8)
