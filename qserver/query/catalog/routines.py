@@ -51,7 +51,20 @@ def function_arguments(objects: Objects, oid: int, identity: bool = False) -> st
         if place >= first_default and defaults and place >= 0:
             text += f" DEFAULT {defaults[place - first_default]}"
         parts.append(text)
-    return ", ".join(parts)
+    return _arguments_of_ordered(parts, row) or ", ".join(parts)
+
+
+def _arguments_of_ordered(parts: list[str], row: Mapping[str, Any]) -> str | None:
+    """Return those of an aggregate with WITHIN GROUP: what it orders by comes last."""
+    columns = relations()["pg_catalog", "pg_aggregate"].names
+    for each in recorded_by("pg_aggregate", "aggfnoid").get(row["oid"], ()):
+        aggregate = dict(zip(columns, each, strict=True))
+        if aggregate["aggkind"] != "n":
+            direct = parts[: aggregate["aggnumdirectargs"]]
+            ordered = parts[len(direct) :] or parts[-1:]  # of VARIADIC, the same again
+            words = [*filter(None, [", ".join(direct)]), f"ORDER BY {', '.join(ordered)}"]
+            return " ".join(words)
+    return None
 
 
 def function_identity(objects: Objects, oid: int) -> str | None:
