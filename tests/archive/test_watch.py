@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -216,7 +215,8 @@ async def test_a_write_is_found_that_leaves_times_and_sizes_as_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock of a file system ticks rarely, and a write-ahead log is written over."""
-    seen, began = live_log._seen, time.time_ns()
+    seen = live_log._seen
+    *_, began = seen(tmp_path)
 
     def seen_coarsely(path: Path) -> tuple[int, int, int]:
         number, size, _ = seen(path)
