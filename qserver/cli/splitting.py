@@ -145,11 +145,25 @@ class Splitter:
         self._text, self._start, self._resume, self._command_end = "", 0, 0, 0
         return rest
 
+    def take_behind_line(self, more: Callable[[], str]) -> str:
+        """Take out the text behind the line of the last statement, reading on to that line's end;
+        the caller has not taken the next statement yet.
+        """
+        while (end := self._text.find("\n", self._resume)) < 0 and (text := more()):
+            self._text += text
+        if end < 0:
+            return ""
+        rest, self._text = self._text[end + 1 :], self._text[: end + 1]
+        return rest
+
     def skip(self, text: str) -> int:
         """Count the lines of a text that is no statement; return the line of its beginning."""
         line = self._line
-        self._line += text.count("\n")
+        self.skip_lines(text.count("\n"))
         return line
+
+    def skip_lines(self, count: int) -> None:
+        self._line += count
 
     def _cut(self, is_all: bool) -> Iterator[Statement]:
         solid: deque[int] = deque(maxlen=_RESUME_PIECES)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from qserver.cli import main
 from qserver.cli.shell.commands import run_command
 from qserver.cli.shell.prompt import run_text
 from qserver.cli.shell.shell import Shell
@@ -87,6 +88,37 @@ def test_rows_come_from_a_program_and_from_standard_input(
     assert ids(client) == [1, 2, 7, 8]
 
 
+def test_rows_that_were_typed_are_read_before_standard_input(
+    client: Client, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"3\n\\.\n4\n")))
+    typed = ("COPY t (id) FROM stdin;", "1", "\\.", "\\copy t (id) from pstdin")
+    assert talk("\n".join((*typed, "\\copy t (id) from stdin", "2"))) == "COPY 1\nCOPY 1\nCOPY 2\n"
+    assert ids(client) == [1, 2, 3, 4]
+
+
+def test_rows_behind_a_refused_copy_do_not_run(client: Client, talk: Talk) -> None:
+    rows = "insert into t values (1);\n\\.\n"
+    assert "older version" in talk(f"\\asof 1\ncopy t (id) from stdin;\n{rows}")
+    assert "42P01" in talk(f"copy nowhere (id) from stdin;\n{rows}")
+    assert ids(client) == []
+
+
+def test_a_block_with_a_copy_is_not_sent_without_it(
+    client: Client, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "block.sql"
+    script.write_text(
+        "BEGIN;\nINSERT INTO t VALUES (1);\nCOPY t (id) FROM stdin;\n2\n\\.\n"
+        "INSERT INTO t VALUES (3);\nCOMMIT;\nINSERT INTO t VALUES (4);\n"
+    )
+    options = ["sql", "--url", url, "--key", KEY, "-d", "copies", "--keep-going", "-f", str(script)]
+    assert main(options) == 1
+    said = capsys.readouterr().err
+    assert f"{script}:3: ERROR" in said and "ROLLBACK: a statement of it failed" in said
+    assert ids(client) == [4]
+
+
 def test_rows_of_csv_go_in_batches(client: Client, talk: Talk, tmp_path: Path) -> None:
     rows = [f'{number},"one\n""two"" {number}\n"\n' for number in range(10)]
     (tmp_path / "rows.csv").write_text("id,name\n" + "".join(rows).rstrip("\n"))
@@ -159,13 +191,11 @@ def test_a_copy_reads_an_older_version(client: Client, talk: Talk) -> None:
         ("\\copy nothing to 'kept.csv' csv header", "42P01"),
         ("\\copy (select 1 to 'x.csv'", "not understood"),
         ("\\copy (select 1) from 'bad.csv'", "42601"),
-        ("\\copy t from stdin", "pstdin"),
         ("\\copy t from stdout", "other direction"),
         ("\\copy t to pstdin", "other direction"),
         ("\\copy t to stdout with (format binary)", "no text"),
         ("\\copy t to program 'exit 3'", "exit code 3"),
         ("\\copy t from program 'nothing-of-this-name'", "exit code 127"),
-        ("copy t from stdin;", "\\copy"),
         ("copy t to stdout with (format nothing);", "22023"),
     ],
 )

@@ -3,34 +3,38 @@
     \\copy books from 'books.csv'                              rows in bulk (`copying_in_bulk`)
     \\copy books (id, title) to 'books.data' ndjson
     \\copy (SELECT …) to program 'gzip > books.gz' with (format csv, header)     COPY
-    \\copy books from pstdin
+    \\copy books from pstdin                                  the standard input of the process
+    COPY books FROM stdin;                                   the lines below, up to one of \\.
 
 The short form has no options but its own; its format is a word, or that of the file's name. What
 else psql takes is COPY with the same words, and its format is text unless it says otherwise.
 
 Both stream. What comes in is one transaction: a bad row ends it, with its number in the error, and
 nothing is inserted. What goes to a file is written beside it, and the file appears when it is
-complete.
+complete. Rows of a script are read before anything is sent, also those of a COPY that is refused:
+they never run as statements.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from qserver.cli.shell.copying_in_bulk import NAME, read_bulk
+from qserver.cli.shell.output import WrittenText
+from qserver.cli.shell.script_text import ScriptText
 from qserver.cli.shell.shell import Shell
 from qserver.cli.shell.shown_files import opened, rewound, shown, write_whole
 from qserver.client import Result
 from qserver.errors import InvalidRequest
 from qserver.lexing.pieces import PIECE
+from qserver.query.copying.statement import CopyStatement, read_copy
 
 _TABLE: Final = re.compile(rf"{NAME}(?:\.{NAME})*\s*(?:\(\s*{NAME}(?:\s*,\s*{NAME})*\s*\))?")
 _REST: Final = re.compile(
@@ -42,8 +46,12 @@ _REST: Final = re.compile(
 )
 USAGE: Final = (
     "\\copy table [(columns)] from|to 'file' [csv|ndjson|json] [on conflict ignore|update]"
-    " [batch rows], or \\copy table [(columns)]|(query) from|to 'file'|program 'command'|pstdin"
-    "|stdout with (options of COPY)"
+    " [batch rows], or \\copy table [(columns)]|(query) from|to 'file'|program 'command'|stdin"
+    "|pstdin|stdout with (options of COPY)"
+)
+_TYPED: Final = (
+    "Enter data to be copied followed by a newline.\n"
+    "End with a backslash and a period on a line by itself, or an EOF signal.\n"
 )
 
 
@@ -53,7 +61,9 @@ class Copy(NamedTuple):
     is_in: bool
     path: Path | None
     program: str | None
-    """What is run instead of opening a file; neither: standard input or output."""
+    """What is run instead of opening a file."""
+    standard: str
+    """Neither: `stdin` for the lines of the script, `pstdin`, `stdout` or `pstdout`."""
     options: str
 
     @property
@@ -62,29 +72,56 @@ class Copy(NamedTuple):
 
 
 def copy(shell: Shell, argument: str) -> None:
+    """Run \\copy."""
     wanted = _read(argument)
-    if wanted.is_in and shell.as_of is not None:
-        raise InvalidRequest("an older version can only be read", hint="\\asof now, first.")
+    if wanted.is_in and not wanted.standard:
+        _check_newest(shell)
     bulk = None
     if wanted.path is not None and not wanted.what.startswith("("):
         bulk = read_bulk(wanted.what, wanted.is_in, wanted.path, wanted.options)
     if bulk is not None:
         bulk.run(shell)
     elif wanted.is_in:
-        _copy_in(shell, wanted)
+        _copy_in(shell, wanted.statement, _source(shell, wanted))
     else:
         _copy_out(shell, wanted)
 
 
-def _copy_in(shell: Shell, wanted: Copy) -> None:
-    with _source(wanted) as file:
+def copy_statement(shell: Shell, text: str) -> None:
+    """Run COPY, whose rows are in the script, or go where results go."""
+    copied = read_copy(text)
+    if copied.is_from:
+        _copy_in(shell, text, _lines(shell, shell.script, copied.format.is_binary))
+    else:
+        _copy_to_output(shell, copied)
+
+
+def _copy_in(shell: Shell, statement: str, source: AbstractContextManager[BinaryIO]) -> None:
+    with source as file:
+        _check_newest(shell)
 
         def send() -> Result:
             with rewound(file) as whole:
-                return shell.client.copy_in(wanted.statement, whole, **shell.place)
+                return shell.client.copy_in(statement, whole, **shell.place)
 
         done = shell.attempt(send)
-    shell.say(f"COPY {done.affected_rows}\n")
+    shell.variables.tell(ROW_COUNT=done.affected_rows)
+    if not shell.variables.is_on("QUIET"):
+        shell.say(f"COPY {done.affected_rows}\n")
+
+
+def _check_newest(shell: Shell) -> None:
+    if shell.as_of is not None:
+        raise InvalidRequest("an older version can only be read", hint="\\asof now, first.")
+
+
+def _copy_to_output(shell: Shell, copied: CopyStatement) -> None:
+    if copied.format.is_binary:
+        raise InvalidRequest(
+            "binary rows are no text that could be printed", hint="\\copy … to 'file'."
+        )
+    file = cast(BinaryIO, WrittenText(shell.write))
+    shell.attempt(lambda: shell.client.copy_out(copied.text, file, **shell.place))
 
 
 def _copy_out(shell: Shell, wanted: Copy) -> None:
@@ -97,27 +134,39 @@ def _copy_out(shell: Shell, wanted: Copy) -> None:
         with _program(wanted.program) as pipe, shown(pipe) as file:
             size = receive(file)
     else:
-        shell.copy_to_output(wanted.statement)
+        _copy_to_output(shell, read_copy(wanted.statement))
         return
     shell.say(f"COPY: {size:,} bytes\n")
 
 
 @contextmanager
-def _source(wanted: Copy) -> Iterator[BinaryIO]:
-    """Open what is sent. What a program or standard input has is kept in a file: it is sent only if
-    it is whole, and again if the server asks to wait."""
+def _source(shell: Shell, wanted: Copy) -> Iterator[BinaryIO]:
+    """Open what is sent. What a program has is kept in a file: it is sent only if it is whole, and
+    again if the server asks to wait."""
     if wanted.path is not None:
         with opened(wanted.path) as file:
             yield file
-        return
-    with TemporaryFile() as kept:
-        if wanted.program is None:
-            shutil.copyfileobj(sys.stdin.buffer, kept)
-        else:
+    elif wanted.program is not None:
+        with TemporaryFile() as kept:
             done = subprocess.run(
                 wanted.program, shell=True, stdin=subprocess.DEVNULL, stdout=kept, check=False
             )
             _check(wanted.program, done.returncode)
+            yield kept
+    else:
+        text = shell.script if wanted.standard == "stdin" else shell.standard_input
+        is_binary = read_copy(wanted.statement).format.is_binary
+        with _lines(shell, text, is_binary) as kept:
+            yield kept
+
+
+@contextmanager
+def _lines(shell: Shell, text: ScriptText, is_binary: bool) -> Iterator[BinaryIO]:
+    """Keep the rows in a file, as those of a program."""
+    if sys.stdin.isatty() and not shell.is_in_script:
+        shell.note(_TYPED)
+    with TemporaryFile() as kept:
+        kept.writelines(text.rows(is_binary))
         yield kept
 
 
@@ -151,22 +200,12 @@ def _read(argument: str) -> Copy:
         found["way"].lower() == "from",
         None if name is None else Path(name).expanduser(),
         None if program is None else program.replace("''", "'"),
+        (found["standard"] or "").lower(),
         (found["options"] or "").strip(),
     )
-    if found["standard"] is not None:
-        _check_standard(found["standard"].lower(), wanted.is_in)
+    if wanted.standard and wanted.standard.endswith("in") != wanted.is_in:
+        raise InvalidRequest(f"{wanted.standard} is for the other direction", hint=USAGE)
     return wanted
-
-
-def _check_standard(name: str, is_in: bool) -> None:
-    if name.endswith("in") != is_in:
-        raise InvalidRequest(f"{name} is for the other direction", hint=USAGE)
-    if name == "stdin":
-        raise InvalidRequest(
-            "rows are not read from the script itself",
-            hint="Write pstdin for the standard input of qserver sql, or name a file. qserver"
-            " import reads dumps, with the rows behind COPY.",
-        )
 
 
 def _end_of_what(argument: str) -> int:

@@ -25,6 +25,7 @@ from pygments.lexers.sql import PostgresLexer
 from qserver import __version__
 from qserver.cli.shell.completion import SqlCompleter
 from qserver.cli.shell.failures import StatementFailed
+from qserver.cli.shell.script_text import ScriptText
 from qserver.cli.shell.shell import Shell
 from qserver.cli.splitting import is_whole
 from qserver.errors import ProgramLimitExceeded, QserverError
@@ -75,12 +76,14 @@ def run_text(shell: Shell, text: str) -> str:
 
     An error or Ctrl-C ends the text, not the shell.
     """
-    splitter = shell.splitter()
+    shell.script = ScriptText(shell.standard_input.piece, typed=text + "\n")
+    splitter = shell.script.splitter = shell.splitter()
     try:
-        for statement in splitter.feed(text + "\n"):
-            shell.take(statement)
-            if shell.is_over:
-                return ""
+        for piece in shell.script.texts():
+            for statement in splitter.feed(piece):
+                shell.take(statement)
+                if shell.is_over:
+                    return ""
     except StatementFailed as failure:
         shell.say(shell.failed(failure))
         return ""

@@ -7,24 +7,21 @@ at most one piece ahead, so `generate | qserver sql` runs each statement as soon
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from qserver.cli.shell.failures import StatementFailed
 from qserver.cli.shell.progress import Progress
+from qserver.cli.shell.script_text import PIECE_BYTES, ScriptText
 from qserver.cli.shell.shell import Shell
 from qserver.cli.splitting import Statement
 from qserver.client import ConnectionFailed, ConnectionLost
 from qserver.errors import InvalidRequest, QserverError, Unauthorized
 
-PIECE_BYTES: Final = 64 * 1024
 LOST: Final = (ConnectionFailed, ConnectionLost)
-
-Read = Callable[[], bytes]
 
 
 class ScriptFailed(QserverError):
@@ -37,12 +34,11 @@ class ScriptFailed(QserverError):
 class Script:
     """One source of statements."""
 
-    def __init__(self, shell: Shell, name: str, read: Read, progress: Progress) -> None:
+    def __init__(self, shell: Shell, name: str, text: ScriptText, progress: Progress) -> None:
         self._shell = shell
         self._name = name
-        self._read = read
+        self._text = text
         self._progress = progress
-        self._bytes = 0
         self._count = 0
         self.failures = 0
         self.stopped = self.connection_failed = False
@@ -52,7 +48,7 @@ class Script:
         shell = self._shell
         try:
             for statement in self._statements():
-                self._progress.update(self._bytes, self._count)
+                self._progress.update(self._text.bytes, self._count)
                 self._count += 1
                 try:
                     shell.take(statement)
@@ -74,23 +70,14 @@ class Script:
             self._progress.clear()
 
     def _statements(self) -> Iterator[Statement]:
-        splitter = self._shell.splitter()
-        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        splitter = self._text.splitter = self._shell.splitter()
         try:
-            while piece := self._read():
-                self._bytes += len(piece)
-                yield from splitter.feed(decoder.decode(piece))
-            yield from splitter.feed(decoder.decode(b"", final=True))
+            for text in self._text.texts():
+                yield from splitter.feed(text)
             yield from splitter.finish()
-        except UnicodeDecodeError as error:
-            self.stopped = True
-            self._tell(f"{self._name}: this is not UTF-8 text: {error}\n")
         except QserverError as error:
             self.stopped = True
-            self._tell(f"{self._name}: {error.message}. {error.hint or ''}\n")
-        except OSError as error:
-            self.stopped = True
-            self._tell(f"{self._name}: cannot be read: {error.strerror}\n")
+            self._tell(f"{self._name}: {error.message}. {error.hint or ''}".rstrip() + "\n")
 
     def _expect_no_block(self) -> None:
         block = self._shell.block
@@ -119,20 +106,19 @@ def run_file(shell: Shell, path: Path) -> None:
     with file:
         size = os.fstat(file.fileno()).st_size
         try:
-            _run(shell, str(path), lambda: file.read(PIECE_BYTES), size)
+            _run(shell, str(path), ScriptText(lambda: file.read(PIECE_BYTES)), size)
         finally:
             shell.file_folder = kept
 
 
 def run_standard_input(shell: Shell) -> None:
-    source = sys.stdin.fileno()
-    _run(shell, "standard input", lambda: os.read(source, PIECE_BYTES), None)
+    _run(shell, "standard input", shell.standard_input, None)
 
 
-def _run(shell: Shell, name: str, read: Read, size: int | None) -> None:
+def _run(shell: Shell, name: str, text: ScriptText, size: int | None) -> None:
     progress = Progress(sys.stderr, size)
-    script = Script(shell, name, read, progress)
-    with shell.in_script(progress.clear):
+    script = Script(shell, name, text, progress)
+    with shell.in_script(text, progress.clear):
         script.run()
     shell.failures += script.failures
     if script.stopped:

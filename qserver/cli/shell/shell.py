@@ -1,10 +1,11 @@
 """Runs one statement after the other, and prints each result as it arrives.
 
         take(statement)
-          ├─ \\command      commands.py
+          ├─ \\command      commands
           ├─ BEGIN         block = []; at the prompt, client.open_transaction
           ├─ in a block    block.append
           ├─ COMMIT        client.transaction(block)
+          ├─ COPY          commands, as it reads the script
           └─ else          client.stream or client.query ─► layout ─► write
 
 The shell streams a statement that reads, whatever its size: it prints rows in batches and drops
@@ -25,15 +26,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from qserver.cli.layouts import Write
 from qserver.cli.shell.arguments import arguments_of
 from qserver.cli.shell.conditions import WORDS, Conditions
 from qserver.cli.shell.failures import StatementFailed, told
-from qserver.cli.shell.output import Output, PagerLeft, WrittenText
+from qserver.cli.shell.output import Output, PagerLeft
 from qserver.cli.shell.printing import Consume, Printer
+from qserver.cli.shell.script_text import ScriptText, read_standard_input
 from qserver.cli.shell.session_settings import SETTINGS_NOW, SessionSettings, SettingWords
+from qserver.cli.shell.tags import defines, tag
 from qserver.cli.shell.transaction_words import Act, act_of
 from qserver.cli.shell.variables import Variables, is_true
 from qserver.cli.splitting import Splitter, Statement
@@ -47,7 +50,6 @@ from qserver.errors import (
     RateLimited,
 )
 from qserver.limits import SCRIPT_DEPTH_MAX, TRANSACTION_STATEMENTS_MAX
-from qserver.query.copying.statement import read_copy
 from qserver.values.keys import Row
 
 _Answer = TypeVar("_Answer")
@@ -65,13 +67,6 @@ _ASK_AGAIN: Final = "COMMIT again asks the server what became of it."
 
 _READS: Final = frozenset({"select", "with", "values", "table", "explain", "show"})
 """The first words of statements that are streamed, as is one that begins with a parenthesis."""
-
-_DEFINES: Final = frozenset({"create", "alter", "drop"})
-_BESIDES: Final = frozenset(
-    {"or", "replace", "unique", "temp", "temporary", "global", "local", "unlogged", "recursive"}
-)
-"""Words between CREATE and what it creates."""
-_TAGGED: Final = frozenset({"insert", "update", "delete", "merge"})
 
 
 class Shell:
@@ -107,6 +102,8 @@ class Shell:
         self.last_statement: Statement | None = None
         """The last statement, which \\g without one runs again."""
         self.last_failure: StatementFailed | None = None
+        self.standard_input = self.script = ScriptText(read_standard_input)
+        """What the process is given, and what runs: where rows behind COPY are read."""
         self.file_folder: str | None = None
         """The folder of the script that runs, for \\ir."""
         self.line = 1
@@ -174,7 +171,7 @@ class Shell:
         return told(failure, source, self.variables["VERBOSITY"])
 
     @contextmanager
-    def in_script(self, before_output: Callable[[], None]) -> Iterator[None]:
+    def in_script(self, text: ScriptText, before_output: Callable[[], None]) -> Iterator[None]:
         """Run a script quietly and patiently, and clear its progress bar before output."""
         if self._scripts == SCRIPT_DEPTH_MAX:
             raise InvalidRequest(f"files include each other more than {SCRIPT_DEPTH_MAX} deep")
@@ -184,6 +181,7 @@ class Shell:
             )
         kept = self.is_quiet, self.is_patient, self.opens_transactions, self._before_output
         conditions, self.conditions = self.conditions, Conditions()
+        script, self.script = self.script, text
         self.is_quiet, self.is_patient, self.opens_transactions = True, True, False
         self._before_output = before_output
         self._scripts += 1
@@ -194,7 +192,7 @@ class Shell:
             with suppress(QserverError):  # the server ends it when it has been idle
                 self.leave_transaction()
             self._scripts -= 1
-            self.conditions = conditions
+            self.conditions, self.script = conditions, script
             self.is_quiet, self.is_patient, self.opens_transactions, self._before_output = kept
 
     def take(self, statement: Statement) -> None:
@@ -208,6 +206,7 @@ class Shell:
             elif self.conditions.is_active:
                 self._run_command(self, statement)
         except QserverError as error:
+            self._has_failed = self._has_failed or self._block is not None
             raise StatementFailed(statement, error) from error
 
     def _holds(self, command: str) -> bool:
@@ -259,6 +258,8 @@ class Shell:
             self._roll_back()
         elif act is not None:
             self._begin(statement, act is Act.BEGIN_READ_ONLY)
+        elif statement.words(1) == ("copy",):
+            self._run_command(self, statement)
         elif self._block is not None:
             self._collect(statement, self._block)
         else:
@@ -283,7 +284,7 @@ class Shell:
             self._transaction, self._has_failed = opened["id"], False
             self.note("BEGIN\n")
             return
-        self._block = [statement]
+        self._block, self._has_failed = [statement], False
         self.note("BEGIN: what follows is sent together at COMMIT.\n")
 
     def _collect(self, statement: Statement, block: list[Statement]) -> None:
@@ -294,6 +295,9 @@ class Shell:
     def _commit(self) -> None:
         if self._transaction is not None:
             self._commit_open(self._transaction)
+        elif self._block is not None and self._has_failed:
+            self._block = None
+            self.say("ROLLBACK: a statement of it failed, and nothing of it was sent.\n")
         elif self._block is not None:
             self._send_block(self._block[1:])
         else:
@@ -444,27 +448,10 @@ class Shell:
         elif not words or words[0] in _READS:
             self.last_query = statement.text
             self._stream(statement, consume)
-        elif words[0] == "copy":
-            self.copy_to_output(statement.text)
         else:
             result = self.client.query(statement.text, **self._options)
             self._sets = self._sets.with_more(sets)
             self._show(statement, result, consume)
-
-    def copy_to_output(self, statement: str) -> None:
-        """Print what COPY … TO STDOUT gives, as it is."""
-        copied = read_copy(statement)
-        if copied.is_from:
-            raise InvalidRequest(
-                "rows cannot be typed behind COPY",
-                hint="\\copy … from 'file' reads them from a file.",
-            )
-        if copied.format.is_binary:
-            raise InvalidRequest(
-                "binary rows are no text that could be printed", hint="\\copy … to 'file'."
-            )
-        file = cast(BinaryIO, WrittenText(self.write))
-        self.attempt(lambda: self.client.copy_out(statement, file, **self.place))
 
     def query(self, sql: str, params: list[Any] | None = None) -> Result:
         """Run a query of the shell's own, where the person's would run."""
@@ -565,19 +552,11 @@ class Shell:
             self._tag(statement, result.affected_rows)
 
     def _tag(self, statement: Statement, affected_rows: int) -> None:
-        """`INSERT 0 3`, `CREATE TABLE`: a note, so that output files hold only rows."""
+        """A note, so that output files hold only rows."""
         words = statement.words(8)
-        first = words[0] if words else ""
         self.variables.tell(ROW_COUNT=affected_rows)
-        if first in _TAGGED:
-            oid = "0 " if first == "insert" else ""
-            self.note(f"{first.upper()} {oid}{affected_rows}\n")
-        elif first in _DEFINES:
-            self.names_are_stale = True
-            kind = next((each for each in words[1:] if each not in _BESIDES), "")
-            self.note(f"{first} {kind}".upper().rstrip() + "\n")
-        else:
-            self.note(f"{first.upper()}\n")
+        self.names_are_stale = self.names_are_stale or defines(words)
+        self.note(f"{tag(words, affected_rows)}\n")
 
 
 def _nothing() -> None:

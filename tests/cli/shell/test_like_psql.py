@@ -110,6 +110,60 @@ def test_an_exit_code_is_that_of_psql(
     assert wanted.stdout == found.stdout
 
 
+WITH_ROWS = {
+    "pstdin in a script of standard input": (
+        (),
+        "\\copy copied from pstdin\n1\n2\n\\.\nSELECT 7;\n",
+    ),
+    "stdin in a script": ((), "\\copy copied from stdin\n1\n2\n\\.\nSELECT 7;\n"),
+    "COPY": ((), "COPY copied FROM stdin; SELECT 5;\n1\n2\n\\.\nSELECT 7;\n"),
+    "no end": ((), "COPY copied FROM stdin;\n1\n2"),
+    "no rows": ((), "COPY copied FROM stdin;\n\\.\nSELECT 8;\n"),
+    "lines of Windows": ((), "COPY copied FROM stdin;\r\n1\r\n\\.\r\nSELECT 8;\r\n"),
+    "within a statement": ((), "SELECT 1 + \\copy copied from stdin\n1\n\\.\n 2;\n"),
+    "a row that is wrong": (
+        ("-v", "ON_ERROR_STOP=0"),
+        "COPY copied FROM stdin;\n1\nx\n\\.\nSELECT 7;\n",
+    ),
+    "a row that is wrong, and no more": (
+        ("-v", "ON_ERROR_STOP=1"),
+        "COPY copied FROM stdin;\n1\nx\n\\.\nSELECT 7;\n",
+    ),
+    "-c": (("-c", "COPY copied FROM stdin"), "1\n2\n\\.\nSELECT 7;\n"),
+    "three -c": (
+        (
+            *("-c", "COPY copied FROM stdin"),
+            *("-c", "\\copy copied from pstdin"),
+            *("-c", "\\copy copied from stdin"),
+        ),
+        "1\n\\.\n2\n\\.\n3\n",
+    ),
+    "a file beside standard input": (("-f", "FILE"), "1\n2\n\\.\nSELECT 7;\n"),
+    "a file in a script": (("-f", "-"), "\\i FILE\n1\n\\.\nSELECT 8;\n"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", WITH_ROWS)
+def test_rows_of_a_script_are_read_as_psql_reads_them(
+    programs: Programs, tmp_path: Path, case: str
+) -> None:
+    file = tmp_path / "rows.sql"
+    file.write_text(
+        "\\copy copied from pstdin\nSELECT 7;\n\\copy copied from stdin\n11\n\\.\nSELECT 9;\n"
+    )
+    options, script = WITH_ROWS[case]
+    options = tuple(each.replace("FILE", str(file)) for each in options)
+    script = script.replace("FILE", str(file))
+    found = []
+    for run in (programs.psql, programs.shell):
+        assert programs.psql("CREATE TABLE copied (a integer PRIMARY KEY);").returncode == 0
+        done = run(script, *options)
+        rows = programs.psql("SELECT a FROM copied ORDER BY a; DROP TABLE copied;").stdout
+        found.append((done.stdout, done.returncode, "ERROR" in done.stderr, rows))
+    assert found[0] == found[1]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("program", ["psql", "shell"])
 def test_a_server_that_is_not_there_is_exit_code_2(program: str) -> None:

@@ -152,7 +152,7 @@ def test_a_rate_limit_is_waited_for_only_by_scripts(server: FakeServer) -> None:
     ]
     server.answer("DELETE FROM t", lambda received: answers.pop(0))
     with talk(server) as person:
-        with person.shell.in_script(lambda: None):
+        with person.shell.in_script(person.shell.standard_input, lambda: None):
             assert "wait 3 s" in person.run("DELETE FROM t;")
         assert person.pauses == [3.0]
         answers.append(Answer(error("QS012", "rate_limited", "too many").body, 429))

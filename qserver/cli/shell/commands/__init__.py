@@ -21,12 +21,17 @@ from qserver.cli.shell.commands import (
     versions,
 )
 from qserver.cli.shell.commands.call import Call, Command, Run
+from qserver.cli.shell.copying import copy_statement
 from qserver.cli.shell.shell import Shell
 from qserver.cli.splitting import Statement
 from qserver.errors import InvalidRequest
 
 
 def run_command(shell: Shell, statement: Statement) -> None:
+    """Run a command, or COPY, which goes the way of \\copy."""
+    if not statement.is_command:
+        copy_statement(shell, statement.text)
+        return
     name, line = _apart(statement.text)
     run = _found(name)
     if run is None:
