@@ -46,7 +46,7 @@ from qserver.archive.objects import MARK, MARK_TEXT, Objects, TargetAway, is_our
 from qserver.archive.owner import Ownership
 from qserver.archive.reading import Reader, state_of
 from qserver.archive.segments import FORMAT as SEGMENT_FORMAT
-from qserver.archive.segments import FamilyCopy, Segment, digest_of, encode_segment
+from qserver.archive.segments import FamilyCopy, Indexed, Segment, digest_of, encode_segment
 from qserver.archive.status import BackupStatus, StatusFile
 from qserver.archive.watch import Found, Watch
 from qserver.durability.data_folder import DataFolder
@@ -91,6 +91,8 @@ class Stream(msgspec.Struct):
     """Whether the last segment may have more than what was there at its time."""
     since_state: int = STATE_SEGMENTS
     """Segments since one that has the state: the first of a process has it."""
+    index: list[Indexed] = []
+    """Of the segments from the last on that has the state."""
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -192,16 +194,24 @@ class Continuous:
             if newest.missing:
                 raise DataCorrupted(f"segment {newest.missing[0]} of {newest.name} is missing")
             reader = Reader(self._objects, newest)
-            state, number, digest, until = await _in_thread(reader.state)
-            watch = Watch(self._folder, state)
-            self._until = until
-            self._stream = Stream(newest.name, newest.begins, watch, digest, number, until)
+            last_one = await _in_thread(reader.position)
+            watch = Watch(self._folder, last_one.state)
+            self._until = last_one.until
+            self._stream = Stream(
+                newest.name,
+                newest.begins,
+                watch,
+                last_one.digest,
+                last_one.number,
+                last_one.until,
+                index=last_one.indexed,
+            )
             if last is not newest:  # a process ended before it went over to that one
                 self._ready = Ready(*await _in_thread(Reader(self._objects, last).manifest))
         except DataCorrupted as error:
             self._report(f"{error.message}: a new generation begins")
             return
-        self._report(f"going on with {newest.name} behind {shown(until)}")
+        self._report(f"going on with {newest.name} behind {shown(self._until)}")
 
     # --- segments ---
 
@@ -280,12 +290,14 @@ class Continuous:
             list(found.lost),
             copies,
             stream.watch.state_behind(found) if has_state else None,
+            stream.index if has_state else None,
         )
         data = await _in_thread(encode_segment, segment)
         digest = digest_of(data)
         await self._save(segment_name(stream.generation, segment.number, until, digest), data)
         stream.digest, stream.until, stream.number = digest, until, segment.number
         stream.since_state = 1 if has_state else stream.since_state + 1
+        stream.index = [*([] if has_state else stream.index), segment.indexed(digest)]
 
     async def _begin(self, ready: Ready) -> None:
         """Send to the new generation, when the old one has all up to where the new one begins."""

@@ -59,11 +59,12 @@ class FolderObjects:
         with self._away():
             found = []
             for folder, _, files in os.walk(self._folder, onerror=_unless_gone):
-                for path in (Path(folder, name) for name in files):
+                inner = Path(folder).relative_to(self._folder)
+                for each in files:
                     with suppress(FileNotFoundError):  # the backup has just removed it
-                        if path.suffix != UNFINISHED:
-                            name = path.relative_to(self._folder).as_posix()
-                            found.append(Key(name, path.stat().st_size))
+                        if not each.endswith(UNFINISHED):
+                            size = Path(folder, each).stat().st_size
+                            found.append(Key(f"{inner}/{each}".removeprefix("./"), size))
             return sorted(found)
 
     def remove(self, names: Sequence[str]) -> None:

@@ -203,8 +203,8 @@ def stamp(moment: float) -> str:
 
 
 def moment_of(text: str) -> float:
-    found = datetime.strptime(text[:-5], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-    return (int(found.timestamp()) * 1000 + int(text[-4:-1])) / 1000
+    found = datetime.fromisoformat(text)
+    return (int(found.timestamp()) * 1000 + found.microsecond // 1000) / 1000
 
 
 def shown(moment: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -18,6 +18,7 @@ from qserver.archive.layout import (
 from qserver.archive.objects import Objects
 from qserver.archive.segments import (
     End,
+    Indexed,
     Segment,
     State,
     decode_segment,
@@ -30,12 +31,26 @@ LOADED_AT_ONCE: Final = 16
 """Segments that are loaded side by side."""
 
 
+class Position(NamedTuple):
+    """Where a generation is gone on with."""
+
+    state: State
+    number: int
+    """Of the last segment; 0 if there is none."""
+    digest: str
+    until: float
+    indexed: list[Indexed]
+    """Of the segments from the last on that has a state."""
+
+
 class Reader:
     """Every call of a plain method blocks."""
 
     def __init__(self, objects: Objects, generation: Generation) -> None:
         self._objects = objects
         self.generation = generation
+        self.before = generation.begins
+        """Up to when what comes before the segment has everything, while `segments` goes on."""
 
     def load(self, name: str) -> bytes:
         """Return an object; raise DataCorrupted if its bytes are not those that its name says."""
@@ -69,29 +84,25 @@ class Reader:
                     return each
         return max(several)
 
-    async def segments(self, last: int) -> AsyncGenerator[Segment, None]:
-        """Yield all segments up to a number, each of which must follow the one before."""
-        _, previous = await trio.to_thread.run_sync(self.manifest)
-        waiting: list[tuple[trio.Event, list[tuple[Segment, str] | Exception]]] = []
+    async def segments(
+        self, last: int, names: frozenset[str] | None = None
+    ) -> AsyncGenerator[Segment, None]:
+        """Yield the segments up to a number, each of which must follow the one before.
 
-        async def load(number: int, slot: int) -> None:
-            loaded, results = waiting[slot]
-            try:
-                results.append(
-                    await trio.to_thread.run_sync(lambda: self.segment(self.picked(number)))
-                )
-            except Exception as error:
-                results.append(error)
-            loaded.set()
-
-        for first in range(1, last + 1, LOADED_AT_ONCE):
-            numbers = range(first, min(first + LOADED_AT_ONCE, last + 1))
-            waiting = [(trio.Event(), []) for _ in numbers]
-            async with trio.open_nursery() as nursery:
-                for slot, number in enumerate(numbers):
-                    nursery.start_soon(load, number, slot)
-            for number, (_, results) in zip(numbers, waiting, strict=True):
-                (found,) = results
+        With names of databases, those that are known to have nothing of them are passed over.
+        """
+        manifest, previous = await trio.to_thread.run_sync(self.manifest)
+        self.before = manifest.begins
+        index = {} if names is None else await trio.to_thread.run_sync(self._index, last)
+        wanted = [
+            number
+            for number in range(1, last + 1)
+            if number not in index or not (names or frozenset()).isdisjoint(index[number].names)
+        ]
+        for at in range(0, len(wanted), LOADED_AT_ONCE):
+            for number, found in await self._loaded(wanted[at : at + LOADED_AT_ONCE], index):
+                if number - 1 in index:
+                    previous, self.before = index[number - 1].digest, index[number - 1].until
                 if isinstance(found, DataCorrupted):
                     raise DataCorrupted(found.message, hint=self._before(number)) from found
                 if isinstance(found, Exception):
@@ -99,8 +110,56 @@ class Reader:
                 segment, digest = found
                 if segment.previous != previous:
                     raise self._unchained(number)
-                previous = digest
                 yield segment
+                previous, self.before = digest, segment.until
+
+    async def _loaded(
+        self, numbers: list[int], index: dict[int, Indexed]
+    ) -> list[tuple[int, tuple[Segment, str] | Exception]]:
+        """Load segments side by side; what goes wrong with one counts when it is its turn."""
+        results: dict[int, tuple[Segment, str] | Exception] = {}
+
+        async def load(number: int) -> None:
+            try:
+                results[number] = await trio.to_thread.run_sync(self._segment, number, index)
+            except Exception as error:
+                results[number] = error
+
+        async with trio.open_nursery() as nursery:
+            for number in numbers:
+                nursery.start_soon(load, number)
+        return [(number, results[number]) for number in numbers]
+
+    def _segment(self, number: int, index: dict[int, Indexed]) -> tuple[Segment, str]:
+        """Return the segment of a number and its checksum, which is that of the index."""
+        if number not in index:
+            return self.segment(self.picked(number))
+        wanted = index[number].digest
+        for each in self.generation.segments[number]:
+            if wanted.startswith(each.digest):
+                segment, digest = self.segment(each)
+                if digest == wanted:
+                    return segment, digest
+        raise self._unchained(number)
+
+    def _index(self, last: int) -> dict[int, Indexed]:
+        """Go from one segment with a state to the one before; of others nothing is known."""
+        index: dict[int, Indexed] = {}
+        number = last
+        while number:
+            try:
+                segment, _ = self._segment(number, index)
+            except DataCorrupted:  # it is told when it is wanted
+                number -= 1
+                continue
+            if segment.index is not None:
+                index.update((each.number, each) for each in segment.index)
+                number = min((each.number for each in segment.index), default=0)
+            elif segment.state is None:
+                number -= 1
+            else:
+                break  # older releases made no index
+        return index
 
     def _unchained(self, number: int) -> DataCorrupted:
         return DataCorrupted(
@@ -119,21 +178,23 @@ class Reader:
 
     # --- going on ---
 
-    def state(self) -> tuple[State, int, str, float]:
-        """Return the state behind the last segment, its number, checksum and time."""
+    def position(self) -> Position:
+        """Return what is behind the last segment."""
         generation = self.generation
         number = generation.last
         if not number:
             manifest, digest = self.manifest()
-            return state_of(manifest), 0, digest, generation.begins
+            return Position(state_of(manifest), 0, digest, generation.begins, [])
         name = self.picked(number)
         segment, digest = self.segment(name)
-        later, until = [segment], name.until
+        later, index = [segment], [segment.indexed(digest)]
         while later[-1].state is None and later[-1].number > 1:
             before = later[-1].number - 1
             for each in generation.segments[before]:
                 if later[-1].previous.startswith(each.digest):
-                    later.append(self.segment(each)[0])
+                    segment, found = self.segment(each)
+                    later.append(segment)
+                    index.append(segment.indexed(found))
                     break
             else:
                 raise self._unchained(before + 1)
@@ -144,7 +205,7 @@ class Reader:
             later.pop()
         for segment in reversed(later):
             state = behind(state, segment)
-        return state, number, digest, until
+        return Position(state, number, digest, name.until, index[::-1])
 
     def __repr__(self) -> str:
         return f"a reader of {self.generation.name} in {self._objects!r}"

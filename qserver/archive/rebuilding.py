@@ -104,19 +104,18 @@ class Rebuilding:
         manifest, _ = await trio.to_thread.run_sync(self._reader.manifest)
         for copy in manifest.families:
             await self._place(copy)
-        likely, until = self._likely_last(), manifest.begins
-        async with aclosing(self._reader.segments(self._reader.generation.last)) as segments:
-            while not self._is_enough(until):
+        likely, reader = self._likely_last(), self._reader
+        async with aclosing(reader.segments(reader.generation.last, self._goal.names)) as segments:
+            while True:
                 try:
                     segment = await anext(segments, None)
                 except DataCorrupted:
-                    if until < self._goal.moment or self._goal.versions:
+                    if reader.before < self._goal.moment or self._goal.versions:
                         raise
                     break  # only what was acknowledged later is missing
-                if segment is None:
+                if segment is None or self._is_enough(reader.before):
                     break
-                await self._add(segment, until)
-                until = segment.until
+                await self._add(segment, reader.before)
                 self._note(min(1.0, segment.number / likely))
         await self._apply()
 

@@ -230,7 +230,8 @@ class Restoring:
             manifest, _ = await trio.to_thread.run_sync(reader.manifest)
             first = last = None
             copies = list(manifest.families)
-            async with aclosing(reader.segments(generation.last)) as segments:
+            names = frozenset({name})
+            async with aclosing(reader.segments(generation.last, names)) as segments:
                 async for segment in segments:
                     copies += segment.copies
                     for changes in segment.changes:

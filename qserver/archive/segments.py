@@ -7,6 +7,9 @@ A segment has records of several databases, each database's in order and without
 before. Parents come before their branches. A database whose log was cut, or went another way, is
 `lost` from one segment on, until a later one has a new copy of its files.
 
+Some have the state behind them, for who goes on, and an index of those before, for who wants one
+database: state segments lead back from one to the other, and name what is to be read between.
+
 `until` is a time: every commit that was acknowledged before it is in this segment or before.
 """
 
@@ -76,6 +79,16 @@ class State(msgspec.Struct, frozen=True):
     lost: list[str]
 
 
+class Indexed(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of a segment without reading it."""
+
+    number: int
+    digest: str
+    until: float
+    names: list[str]
+    """The databases of which it has anything."""
+
+
 class Segment(msgspec.Struct, frozen=True, array_like=True):
     format: int
     generation: str
@@ -90,6 +103,14 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
     copies: list[FamilyCopy] = []
     state: State | None = None
     """Behind this segment; only some have it."""
+    index: list[Indexed] | None = None
+    """With a state: of the segments before this one, from the last on that has a state, too."""
+
+    def indexed(self, digest: str) -> Indexed:
+        names = {each.database for each in self.changes}.union(self.removed, self.lost)
+        for copy in self.copies:
+            names.update([copy.root, *(file.database for file in copy.files)])
+        return Indexed(self.number, digest, self.until, sorted(names))
 
 
 def digest_of(data: bytes) -> str:

@@ -15,6 +15,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A target that is away is tried again at once."""
     monkeypatch.setattr("qserver.archive.continuous.PAUSE_SECONDS", 0.0)
     monkeypatch.setattr("qserver.archive.continuous.COPY_SHARE", 0)
+    monkeypatch.setattr("qserver.archive.continuous.STATE_SEGMENTS", 4)
 
 
 @pytest.mark.long
