@@ -13,8 +13,8 @@ from typing import Final
 from qserver.errors import UndefinedSchema
 from qserver.query.catalog.data import SYSTEM_SCHEMAS
 from qserver.query.catalog.relations import find_relation
-from qserver.query.catalog.sources import source_of
 from qserver.query.catalog.types import domain
+from qserver.query.data_statistics import DataStatistics
 from qserver.query.definition_texts import SYSTEM_TABLES
 from qserver.query.extension_views import EXTENSION_VIEWS
 from qserver.query.settings.values import Scope
@@ -34,11 +34,18 @@ _OWN: Final = {each.table.name: replace(each.table, schema=OWN_SCHEMA) for each 
 class CatalogNames:
     """Names as one statement finds them; remembers what it was asked."""
 
-    __slots__ = ("catalog", "found", "in_utc", "path", "system_tables", "trees")
+    __slots__ = ("catalog", "found", "in_utc", "path", "statistics", "system_tables")
 
-    def __init__(self, catalog: Catalog, snapshot: Snapshot, scope: Scope | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        scope: Scope | None = None,
+        statistics: DataStatistics | None = None,
+    ) -> None:
+        """Whoever plans must hold the snapshot meanwhile, as a reader of its trees."""
         self.catalog = catalog
-        self.trees = snapshot.trees  # only to count: a planner is no reader of the snapshot
+        self.statistics = DataStatistics(snapshot.trees) if statistics is None else statistics
         self.found: dict[str, Definition | None] = {}
         """What was found under which key; None: nothing, where search_path has looked first."""
         self.system_tables = False
@@ -135,11 +142,6 @@ class CatalogNames:
     def read_definitions(self) -> None:
         self.system_tables = True
 
-    def row_count(self, table: Table) -> int:
-        if table.id < 0:
-            return source_of(table.name).guess
-        return len(self.trees.tree(table.id))
-
 
 class StoredNames(CatalogNames):
     """Names in texts of definitions: without the search_path, but part of the same statement."""
@@ -147,7 +149,8 @@ class StoredNames(CatalogNames):
     __slots__ = ("_statement",)
 
     def __init__(self, statement: CatalogNames) -> None:
-        self.catalog, self.trees, self.found = statement.catalog, statement.trees, statement.found
+        self.catalog, self.found = statement.catalog, statement.found
+        self.statistics = statement.statistics
         self.path, self.in_utc = None, statement.in_utc
         self._statement = statement
 

@@ -2,9 +2,10 @@
 
     text ─► fingerprint and literals ─► cached? ─► AST ─► bound ─► optimized ─► compiled ─► cached
 
-All of this is a pure function of text and catalog. `prepare_nowait` prepares a statement that takes
-few steps in place. For one that takes more it raises `NotShort`, and `prepare` has it done
-elsewhere (`World.compute`), for as long as a client waits for it.
+All of this is a pure function of text, catalog and rows. `prepare_nowait` prepares a statement that
+takes few steps in place. For one that takes more it raises `NotShort`, and `prepare` has it done
+elsewhere (`World.compute`), for as long as a client waits for it; what rows tell is read here all
+the same: see `data_statistics`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from qserver.errors import (
 from qserver.lexing.fingerprint import Parameterized, parameterize, parameterize_plain_rows
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
+from qserver.query.data_statistics import DataStatistics
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCache
 from qserver.query.settings.values import Scope
 from qserver.query.statement_statistics import DatabaseStatements
@@ -75,6 +77,8 @@ class Unplanned(msgspec.Struct, frozen=True):
     """Plan it only if it can run on a snapshot, otherwise just parse it."""
     scope: Scope | None = None
     """What a session has set that the plan depends on."""
+    statistics: DataStatistics | None = None
+    """Those to plan by; None: the planner may read what it wants to know."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -176,8 +180,14 @@ class Planner:
 
     async def prepare(self, asked: Unplanned) -> Prepared:
         """Prepare a statement that takes long; other tasks run meanwhile."""
-        work = partial(self._prepared, asked, self._remembered(asked.sql))
-        return self._keep(asked, await self.elsewhere(work))
+        statistics = DataStatistics(asked.snapshot.trees, may_read=False)
+        asked = msgspec.structs.replace(asked, statistics=statistics)
+        parsed = self._remembered(asked.sql)
+        while True:
+            made: Prepared = await self.elsewhere(partial(self._prepared, asked, parsed))
+            if not statistics.read():
+                return self._keep(asked, made)
+            parsed = made.parsed
 
     def _remembered(self, sql: str) -> Parsed | None:
         """Return the last parsed text if it is this one: a transaction may run again."""
@@ -206,7 +216,7 @@ class Planner:
     def _planned(self, asked: Unplanned, parsed: Parsed, budget: StepBudget) -> Prepared:
         statement, rules = parsed.statement, self.rules
         catalog, snapshot, given = asked.catalog, asked.snapshot, asked.given
-        options = rules, budget, asked.scope
+        options = rules, budget, asked.scope, asked.statistics
         if asked.to_read and not runs_on_snapshot(statement):
             return Prepared(parsed)
         if isinstance(statement, ast.PLANNED):
@@ -248,10 +258,13 @@ class Planner:
         scope: Scope | None = None,
     ) -> CachedPlan:
         """Make a plan for part of a definition that takes long to plan; do not keep it."""
+        statistics = DataStatistics(snapshot.trees, may_read=False)
         about = statement, literals, catalog, snapshot, declared, given, self.rules
-        work = partial(make_plan, *about, scope=scope)
-        plan: CachedPlan = await self.elsewhere(lambda budget: work(budget=budget))
-        return plan
+        work = partial(make_plan, *about, scope=scope, statistics=statistics)
+        while True:
+            plan: CachedPlan = await self.elsewhere(lambda budget: work(budget=budget))
+            if not statistics.read():
+                return plan
 
     def plan_of(
         self,
@@ -296,9 +309,11 @@ def make_plan(
     rules: tuple[Rule, ...] = RULES,
     budget: StepBudget | None = None,
     scope: Scope | None = None,
+    statistics: DataStatistics | None = None,
 ) -> CachedPlan:
     """Compile a statement, and note what the plan depends on; see `prepare` of `sql`."""
-    names = CatalogNames(catalog, snapshot, scope)
+    names = CatalogNames(catalog, snapshot, scope, statistics)
+    names.statistics.literals = literals if literals.fixed else None
     made = prepare(statement, literals, names, declared, given, rules, budget)
     if made.writes and names.system_tables:
         _refuse_system_tables(made.changed)

@@ -26,6 +26,7 @@
     described, positions        statements that are kept for later; the place of an error
     type_texts, printing        a type that stands in a text; expressions as PostgreSQL prints them
     stored_texts, shown_texts   names in texts of definitions: independent of search_path, and not
+    statistics                  what is known of the rows, from the other rooms
     step_budget                 the budget of planning, in steps
     ports                       what this room needs from the catalog
 
@@ -55,6 +56,7 @@ from qserver.sql.execution import Rows as Rows
 from qserver.sql.explain import Details as Details
 from qserver.sql.explain import explain as explain
 from qserver.sql.explain import explain_as_json as explain_as_json
+from qserver.sql.expressions import Expression as Expression
 from qserver.sql.expressions import RunRefused as RunRefused
 from qserver.sql.live import check_live as check_live
 from qserver.sql.live import explain_live as explain_live
@@ -82,6 +84,11 @@ from qserver.sql.prepare import statement_inside as statement_inside
 from qserver.sql.printing import StoredExpression as StoredExpression
 from qserver.sql.shown_texts import NamesPort as NamesPort
 from qserver.sql.shown_texts import shown_query as shown_query
+from qserver.sql.statistics import UNKNOWN as UNKNOWN
+from qserver.sql.statistics import End as End
+from qserver.sql.statistics import Sizes as Sizes
+from qserver.sql.statistics import Statistics as Statistics
+from qserver.sql.statistics import value_of_literal as value_of_literal
 from qserver.sql.step_budget import NotShort as NotShort
 from qserver.sql.step_budget import StepBudget as StepBudget
 from qserver.sql.type_texts import type_of_text as type_of_text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from qserver.sql.statistics import Statistics
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
@@ -41,6 +42,7 @@ class CatalogPort(Protocol):
     def read_definitions(self) -> None:
         """Note that the statement's result depends on the definitions of the catalog."""
 
-    def row_count(self, table: Table) -> int:
-        """Estimate the number of rows, for planning."""
+    @property
+    def statistics(self) -> Statistics:
+        """What is known of the rows, for planning."""
         ...

@@ -120,7 +120,7 @@ def prepare(
     try:
         bound = _bound(statement, literals, catalog, declared, given, budget)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
-        plan = optimize(folded(with_row_ids, budget), catalog.row_count, rules, budget)
+        plan = optimize(folded(with_row_ids, budget), catalog.statistics, rules, budget)
         load_for(plan, budget)
         texts = _quoted_literals((bound.statement, *bound.unused))
         compiled = compile_statement(plan, bound.tables, budget, texts)

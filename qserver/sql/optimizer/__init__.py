@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 from qserver.sql.optimizer.access_path_selection import access_path_selection
 from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination
-from qserver.sql.optimizer.estimate import RowCount, with_estimates
+from qserver.sql.optimizer.estimate import with_estimates
 from qserver.sql.optimizer.join_ordering import join_ordering
 from qserver.sql.optimizer.or_factoring import or_factoring
 from qserver.sql.optimizer.order_preservation import order_preservation
@@ -38,10 +38,11 @@ from qserver.sql.optimizer.vector_choice import vector_choice
 from qserver.sql.optimizer.vector_trees import vector_trees
 from qserver.sql.optimizer.vectorization import vectorization
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import is_plan, with_parts
 
-Rule: TypeAlias = Callable[[Plan, RowCount], Plan]
+Rule: TypeAlias = Callable[[Plan, Statistics], Plan]
 
 RULES: Final[tuple[Rule, ...]] = (
     right_join_normalization,
@@ -64,12 +65,12 @@ RULES: Final[tuple[Rule, ...]] = (
 
 def optimize(
     statement: Any,
-    row_count: RowCount,
+    statistics: Statistics,
     rules: tuple[Rule, ...] = RULES,
     budget: StepBudget | None = None,
 ) -> Any:
     """Optimize the plan of a bound statement and those of its subqueries, inner ones first."""
-    trees = _Trees(row_count, budget or StepBudget.boundless())
+    trees = _Trees(statistics, budget or StepBudget.boundless())
     for rule in rules:
         statement = trees.optimized(statement, rule)
     return statement
@@ -82,8 +83,8 @@ class _Trees:
     statement of thousands of items is searched once, and not once for each rule.
     """
 
-    def __init__(self, row_count: RowCount, budget: StepBudget) -> None:
-        self._row_count = row_count
+    def __init__(self, statistics: Statistics, budget: StepBudget) -> None:
+        self._statistics = statistics
         self._spend = budget.spend
         self._without: dict[int, tuple[Any, int]] = {}
         """Nodes that hold no tree, by identity, and the steps that it took to see that."""
@@ -106,7 +107,7 @@ class _Trees:
             for name in _PLAN_FIELDS[type(below)]:
                 held = getattr(below, name)
                 if is_plan(held):
-                    changes[name] = rule(held, self._row_count)
+                    changes[name] = rule(held, self._statistics)
             if changes:
                 self._found += 1
                 return replace(below, **changes)

@@ -19,8 +19,9 @@ from dataclasses import replace
 from qserver.functions.text.prefixes import bounds_of
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Cast, Column, Expression, InList, InQuery, Slot
-from qserver.sql.optimizer.estimate import LOOKUPS_WORTH_A_SCAN, RowCount, estimate
+from qserver.sql.optimizer.estimate import LOOKUPS_WORTH_A_SCAN, estimate
 from qserver.sql.plan import Access, KeyRange, Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -37,7 +38,7 @@ _TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.NAME})
 _MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
+def access_path_selection(node: Plan, statistics: Statistics) -> Plan:
     def chosen(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan) or each.access != Access():
             return each
@@ -45,7 +46,7 @@ def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
         access, rest = best_access(each, conditions)
         query = None if access is None else access.range.query
         if access is not None and query is not None:
-            access = _with_few(each, access, row_count)
+            access = _with_few(each, access, statistics)
             if not access.range.few:  # reading such a table costs nothing
                 access, rest = best_access(each, [one for one in conditions if one is not query])
                 rest.append(query)
@@ -56,10 +57,10 @@ def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
     return tree_rebuilt(node, chosen)
 
 
-def _with_few(scan: plan.Scan, access: Access, row_count: RowCount) -> Access:
+def _with_few(scan: plan.Scan, access: Access, statistics: Statistics) -> Access:
     """Return the access with the number of look-ups that cost as much as reading the rows."""
     prefix = Access(access.index, KeyRange(access.range.equal))
-    rows = estimate(replace(scan, access=prefix, condition=None), row_count)
+    rows = estimate(replace(scan, access=prefix, condition=None), statistics)
     return replace(access, range=replace(access.range, few=int(rows / LOOKUPS_WORTH_A_SCAN)))
 
 

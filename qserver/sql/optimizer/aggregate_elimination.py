@@ -22,14 +22,14 @@ from qserver.sql.expressions import (
     Slot,
     SortKey,
 )
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.sort_elimination import scan_in_order
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt
 from qserver.values.types import BIGINT, INTEGER
 
 
-def aggregate_elimination(node: Plan, row_count: RowCount) -> Plan:
+def aggregate_elimination(node: Plan, statistics: Statistics) -> Plan:
     return tree_rebuilt(node, _eliminated)
 
 

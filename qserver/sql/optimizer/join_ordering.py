@@ -22,13 +22,14 @@ from qserver.sql.join_conditions import divided_between, hash_keys, is_equality
 from qserver.sql.optimizer.access_path_selection import best_access
 from qserver.sql.optimizer.estimate import (
     LOOKUPS_WORTH_A_SCAN,
-    RowCount,
     Side,
     estimate,
     joined_rows,
+    rows_of_look_up,
     scans_below,
 )
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -38,7 +39,7 @@ from qserver.sql.walk import (
 )
 
 
-def join_ordering(node: Plan, row_count: RowCount) -> Plan:
+def join_ordering(node: Plan, statistics: Statistics) -> Plan:
     """Order joins from the top, so that a cluster is seen whole; its relations are ordered
     separately.
 
@@ -46,15 +47,15 @@ def join_ordering(node: Plan, row_count: RowCount) -> Plan:
     """
     if isinstance(node, plan.Join) and node.method is None:
         if node.kind == "inner" and not _has_lateral(node):
-            return _ordered_cluster(node, row_count)
-        left = join_ordering(node.left, row_count)
-        right = join_ordering(node.right, row_count)
-        return with_method(replace(node, left=left, right=right), row_count)
+            return _ordered_cluster(node, statistics)
+        left = join_ordering(node.left, statistics)
+        right = join_ordering(node.right, statistics)
+        return with_method(replace(node, left=left, right=right), statistics)
     changes: dict[str, Any] = {}
     for name in ("input", "left", "right"):
         below = getattr(node, name, None)
         if below is not None:
-            changes[name] = join_ordering(below, row_count)
+            changes[name] = join_ordering(below, statistics)
     return replace(node, **changes) if changes else node
 
 
@@ -73,20 +74,20 @@ def _cluster(node: Plan) -> tuple[list[Plan], list[Expression]]:
     return [node], []
 
 
-def _ordered_cluster(node: plan.Join, row_count: RowCount) -> Plan:
+def _ordered_cluster(node: plan.Join, statistics: Statistics) -> Plan:
     relations, conditions = _cluster(node)
     named = frozenset[int]().union(*map(sources_named, conditions))
     later: list[plan.Join] = []
     inner = [_without_left_joins(relation, named, later) for relation in relations]
     if not later:
-        return _ordered(relations, conditions, row_count)
+        return _ordered(relations, conditions, statistics)
     more = [_cluster(relation) for relation in inner]
     relations = [each for found, _ in more for each in found]
     conditions += [each for _, found in more for each in found]
-    joined = _ordered(relations, conditions, row_count)
+    joined = _ordered(relations, conditions, statistics)
     for left_join in reversed(later):
-        right = join_ordering(left_join.right, row_count)
-        joined = with_method(replace(left_join, left=joined, right=right), row_count)
+        right = join_ordering(left_join.right, statistics)
+        joined = with_method(replace(left_join, left=joined, right=right), statistics)
     return joined
 
 
@@ -104,9 +105,9 @@ def _without_left_joins(node: Plan, named: frozenset[int], later: list[plan.Join
     return node
 
 
-def _ordered(relations: list[Plan], conditions: list[Expression], row_count: RowCount) -> Plan:
-    relations = [join_ordering(relation, row_count) for relation in relations]
-    sizes = [estimate(relation, row_count) for relation in relations]
+def _ordered(relations: list[Plan], conditions: list[Expression], statistics: Statistics) -> Plan:
+    relations = [join_ordering(relation, statistics) for relation in relations]
+    sizes = [estimate(relation, statistics) for relation in relations]
     waiting = list(range(len(relations)))
     named = [sources_named(condition) for condition in conditions]
     owned = [frozenset(output_sources(relation)) for relation in relations]
@@ -136,7 +137,7 @@ def _ordered(relations: list[Plan], conditions: list[Expression], row_count: Row
         if ties:
             keys, rest = divided_between(ties, there, own)
             sides = Side(size, scans), Side(sizes[at], scanned[at])
-            rows = joined_rows(keys, rest, sides, row_count)
+            rows = joined_rows(keys, rest, sides, statistics)
         return not equal, not ties, rows, at
 
     while waiting:
@@ -148,28 +149,31 @@ def _ordered(relations: list[Plan], conditions: list[Expression], row_count: Row
         left_over = [at for at in left_over if at not in usable]
         condition = conjunction(conditions[at] for at in usable)
         joined = with_method(
-            plan.Join("inner", joined, relations[best], condition), row_count, size
+            plan.Join("inner", joined, relations[best], condition), statistics, size
         )
         size = max(1.0, best_size)
     rest = conjunction(conditions[at] for at in left_over)
     return joined if rest is None else plan.Filter(joined, rest)
 
 
-def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = None) -> plan.Join:
+def with_method(
+    node: plan.Join, statistics: Statistics, left_rows: float | None = None
+) -> plan.Join:
     """Select the join's method: look-ups, hash, or loop."""
     if node.lateral or (free_sources(node.right) & frozenset(output_sources(node.left))):
         return replace(node, lateral=True, method="index")
     keys = hash_keys(node)
     if not keys:
         return _between(node) or replace(node, method="loop")
-    rows = estimate(node.left, row_count) if left_rows is None else left_rows
+    rows = estimate(node.left, statistics) if left_rows is None else left_rows
     if node.kind in ("inner", "left") and isinstance(node.right, plan.Scan):
         lookup = _lookup(node, node.right)
-        table_rows = row_count(node.right.table)
-        if lookup is not None and rows * LOOKUPS_WORTH_A_SCAN < max(table_rows, 1):
+        table_rows = statistics.row_count(node.right.table)
+        worth = table_rows / LOOKUPS_WORTH_A_SCAN
+        if lookup and rows < worth and rows * rows_of_look_up(lookup, statistics) < worth:
             return lookup
     hashed = replace(node, method="hash")
-    if node.kind == "inner" and rows < estimate(node.right, row_count):  # the right side is hashed
+    if node.kind == "inner" and rows < estimate(node.right, statistics):  # the right side is hashed
         return replace(hashed, left=node.right, right=node.left)
     return hashed
 

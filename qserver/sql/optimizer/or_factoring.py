@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from qserver.sql import plan
 from qserver.sql.expressions import Expression, Or
-from qserver.sql.optimizer.estimate import RowCount, scans_below
+from qserver.sql.optimizer.estimate import scans_below
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -34,7 +35,7 @@ CONDITIONS_MAX: Final = 128
 Branches = list[tuple[Expression, ...]]
 
 
-def or_factoring(node: Plan, row_count: RowCount) -> Plan:
+def or_factoring(node: Plan, statistics: Statistics) -> Plan:
     known = _demanded(node)
 
     def factored(each: Plan) -> Plan:

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.expressions import Expression, SortKey, WindowCall
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.sort_elimination import below_projections
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import may_substitute, substituted, tree_rebuilt
 
 
-def order_preservation(node: Plan, row_count: RowCount) -> Plan:
+def order_preservation(node: Plan, statistics: Statistics) -> Plan:
     node = _windows_sorted(node)
 
     def change(each: Plan) -> Plan:

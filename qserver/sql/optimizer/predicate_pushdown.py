@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Column, Elements, Expression, InList, IsNull, Not
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -28,7 +28,7 @@ from qserver.sql.walk import (
 Conditions = tuple[Expression, ...]
 
 
-def predicate_pushdown(node: Plan, row_count: RowCount) -> Plan:
+def predicate_pushdown(node: Plan, statistics: Statistics) -> Plan:
     return push(node, ())
 
 

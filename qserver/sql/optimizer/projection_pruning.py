@@ -15,15 +15,15 @@ from dataclasses import replace
 from qserver.sql import plan
 from qserver.sql.expressions import Column, Constant, Expression, Slot
 from qserver.sql.folding import is_cast_literal
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import everything, has_subquery, is_volatile, output_sources, tree_rebuilt
 
 _Used = defaultdict[int, set[int]]
 """The positions that are read of each source."""
 
 
-def projection_pruning(node: Plan, row_count: RowCount) -> Plan:
+def projection_pruning(node: Plan, statistics: Statistics) -> Plan:
     """Again after each change: a column may have been read only by one that is gone."""
     while True:
         pruned = _pruned_once(node)

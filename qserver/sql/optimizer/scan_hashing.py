@@ -19,8 +19,8 @@ from typing import Final
 
 from qserver.sql import plan
 from qserver.sql.join_conditions import scan_keys
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.vectors.planning import reads_whole_pages
 from qserver.sql.walk import sources_named, tree_rebuilt
 
@@ -28,11 +28,11 @@ HASHED_ROWS_MIN: Final = 64
 """Smaller tables are read again and again."""
 
 
-def scan_hashing(node: Plan, row_count: RowCount) -> Plan:
+def scan_hashing(node: Plan, statistics: Statistics) -> Plan:
     def change(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan) or not _reads_the_same(each):
             return each
-        if row_count(each.table) < HASHED_ROWS_MIN or not scan_keys(each):
+        if statistics.row_count(each.table) < HASHED_ROWS_MIN or not scan_keys(each):
             return each
         return replace(each, hashed=True)
 

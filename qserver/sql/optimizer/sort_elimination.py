@@ -13,15 +13,15 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.expressions import Column, SortKey
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.predicate_pushdown import push
 from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt
 from qserver.values.schema import Index
 
 
-def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
+def sort_elimination(node: Plan, statistics: Statistics) -> Plan:
     def less(each: Plan) -> Plan:
         if isinstance(each, plan.Sort):
             return below_projections(each)
@@ -34,7 +34,7 @@ def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
     sorted_less = tree_rebuilt(node, less)
     if sorted_less is node:
         return node
-    return projection_pruning(sorted_less, row_count)  # only a sort may have read a column
+    return projection_pruning(sorted_less, statistics)  # only a sort may have read a column
 
 
 def below_projections(node: plan.Sort) -> Plan:

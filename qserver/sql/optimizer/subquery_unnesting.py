@@ -13,8 +13,8 @@ from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Exists, Expression, InQuery, Not
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -28,7 +28,7 @@ from qserver.sql.walk import (
 )
 
 
-def subquery_unnesting(node: Plan, row_count: RowCount) -> Plan:
+def subquery_unnesting(node: Plan, statistics: Statistics) -> Plan:
     def unnested(each: Plan) -> Plan:
         return _unnest(each) if isinstance(each, plan.Filter) else each
 

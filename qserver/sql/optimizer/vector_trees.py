@@ -18,8 +18,9 @@ from typing import Any
 from qserver.limits import VECTOR_ROWS_MIN
 from qserver.sql import plan
 from qserver.sql.expressions import Column
-from qserver.sql.optimizer.estimate import RowCount, estimate
+from qserver.sql.optimizer.estimate import estimate
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.vectors.program import NotVectorized
 from qserver.sql.vectors.tree_planning import planned_tree
 from qserver.sql.walk import everything, output_sources
@@ -28,8 +29,8 @@ _THROUGH = (plan.Project, plan.Sort, plan.TopN, plan.Limit, plan.Filter, plan.Di
 """What may stand between the projection of a query and the joins that a tree computes."""
 
 
-def vector_trees(node: Plan, row_count: RowCount) -> Plan:
-    return _Search(node, row_count).changed(node, is_read=_ends_in_projection(node))
+def vector_trees(node: Plan, statistics: Statistics) -> Plan:
+    return _Search(node, statistics).changed(node, is_read=_ends_in_projection(node))
 
 
 def _ends_in_projection(node: Plan) -> bool:
@@ -40,9 +41,9 @@ def _ends_in_projection(node: Plan) -> bool:
 
 
 class _Search:
-    def __init__(self, root: Plan, row_count: RowCount) -> None:
+    def __init__(self, root: Plan, statistics: Statistics) -> None:
         self._root = root
-        self._row_count = row_count
+        self._statistics = statistics
 
     def changed(self, node: Plan, is_read: bool) -> Plan:
         """Return a plan with trees. `is_read`: all that reads its rows is in the plan."""
@@ -67,13 +68,13 @@ class _Search:
         scans = [each for each in everything(node) if type(each) is plan.Scan]
         if len(scans) < 2:
             return False
-        return max([self._row_count(scan.table) for scan in scans]) >= VECTOR_ROWS_MIN
+        return max([self._statistics.row_count(scan.table) for scan in scans]) >= VECTOR_ROWS_MIN
 
     def _with_tree(self, node: Plan) -> Plan | None:
         sources = frozenset(output_sources(node))
         above = {each for each in _read_above(self._root, node) if each.source in sources}
         try:
-            planned = planned_tree(node, above, lambda each: estimate(each, self._row_count))
+            planned = planned_tree(node, above, lambda each: estimate(each, self._statistics))
         except NotVectorized:
             return None
         return plan.Vectors(node, planned)

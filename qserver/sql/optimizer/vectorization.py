@@ -16,19 +16,19 @@ from dataclasses import replace
 
 from qserver.limits import VECTOR_ROWS_MIN
 from qserver.sql import plan
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
+from qserver.sql.statistics import Statistics
 from qserver.sql.vectors.planning import vector_aggregate, vector_filter, vector_top
 from qserver.sql.vectors.tree_sorting import with_first_rows
 from qserver.sql.walk import tree_rebuilt
 
 
-def vectorization(node: Plan, row_count: RowCount) -> Plan:
+def vectorization(node: Plan, statistics: Statistics) -> Plan:
     def change(each: Plan) -> Plan:
         if isinstance(each, plan.TopN) and isinstance(each.input, plan.Vectors):
             return _first_of_tree(each, each.input)
         scan = _first_scan(each.input if isinstance(each, plan.Aggregate | plan.TopN) else each)
-        if scan is None or row_count(scan.table) < VECTOR_ROWS_MIN:
+        if scan is None or statistics.row_count(scan.table) < VECTOR_ROWS_MIN:
             return each
         match each:
             case plan.Scan() if vector_filter(each) is not None:

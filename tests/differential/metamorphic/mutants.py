@@ -92,9 +92,9 @@ def _join_by_one_condition(original: Any) -> Any:
 
 
 def _hash_the_wrong_side(original: Any) -> Any:
-    def with_method(node: Any, row_count: Any, left_rows: Any = None) -> Any:
-        made = original(node, row_count, left_rows)
-        is_smaller = estimate(made.left, row_count) < estimate(made.right, row_count)
+    def with_method(node: Any, statistics: Any, left_rows: Any = None) -> Any:
+        made = original(node, statistics, left_rows)
+        is_smaller = estimate(made.left, statistics) < estimate(made.right, statistics)
         if made.kind == "left" and made.method == "hash" and is_smaller:
             return replace(made, left=made.right, right=made.left)
         return made

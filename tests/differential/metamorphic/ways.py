@@ -30,6 +30,7 @@ from qserver.sql.binder import Literals
 from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.parser import Parsed, parse
+from qserver.sql.statistics import Sizes
 from qserver.sql.step_budget import StepBudget
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
@@ -68,7 +69,7 @@ def with_other_sizes(rules: tuple[Rule, ...], salt: int) -> tuple[Rule, ...]:
         return SIZES[(table.id * 31 + salt) % len(SIZES)]
 
     def misled(rule: Rule) -> Rule:
-        return lambda plan, row_count: rule(plan, size_of)
+        return lambda plan, statistics: rule(plan, Sizes(size_of))
 
     return tuple(misled(rule) for rule in rules)
 

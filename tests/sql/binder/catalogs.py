@@ -10,6 +10,7 @@ from dataclasses import replace
 from qserver.errors import DuplicateTable, UndefinedTable
 from qserver.sql import ast
 from qserver.sql.binder import Literals, bind, bind_type
+from qserver.sql.statistics import Sizes
 from qserver.values.constraints import Check
 from qserver.values.relations import View
 from qserver.values.schema import Column, Table, define_table
@@ -54,8 +55,7 @@ class TestCatalog:
 
     in_utc = True
 
-    def row_count(self, table: Table) -> int:
-        return 100
+    statistics = Sizes(lambda table: 100)
 
     @staticmethod
     def _visible(name: tuple[str, ...]) -> bool:

@@ -18,10 +18,10 @@ from qserver.sql.binder import Literals, bind
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.optimizer.access_path_selection import access_path_selection
 from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination
-from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.or_factoring import or_factoring
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.parser import parse
+from qserver.sql.statistics import Statistics
 from qserver.sql.walk import everything
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
@@ -39,7 +39,7 @@ MAY_ADD = (access_path_selection, aggregate_elimination)
 """Bounds for a LIKE; the key of a scan, for each of its aggregates."""
 
 
-Bound: TypeAlias = list[tuple[str, Any, RowCount]]
+Bound: TypeAlias = list[tuple[str, Any, Statistics]]
 Scripts: TypeAlias = dict[Path, Bound]
 
 
@@ -69,7 +69,7 @@ async def run_script(path: Path) -> Bound:
     return found
 
 
-def _bound(database: SqlDatabase, sql: str) -> tuple[Any, RowCount] | None:
+def _bound(database: SqlDatabase, sql: str) -> tuple[Any, Statistics] | None:
     snapshot = database.database.snapshots.take()
     assert snapshot is not None
     names = CatalogNames(snapshot.catalog, snapshot)
@@ -81,7 +81,7 @@ def _bound(database: SqlDatabase, sql: str) -> tuple[Any, RowCount] | None:
             return None
         return bind(
             statement, Literals(parameterize(sql).literals), names
-        ).statement, names.row_count
+        ).statement, names.statistics
     except QserverError:
         return None
 
@@ -105,26 +105,26 @@ def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
 async def test_every_condition_before_a_rule_is_there_after_it(
     path: Path, scripts: Scripts
 ) -> None:
-    for sql, statement, row_count in await bound_statements(path, scripts):
+    for sql, statement, statistics in await bound_statements(path, scripts):
         for rule in RULES:
-            improved = optimize(statement, row_count, (rule,))
+            improved = optimize(statement, statistics, (rule,))
             assert not lost(rule, statement, improved), f"{rule.__name__}: {sql}"
             statement = improved
 
 
 @pytest.mark.parametrize("path", sampled(SCRIPTS, 12), ids=NAMES)
 async def test_a_rule_does_nothing_to_what_it_has_made(path: Path, scripts: Scripts) -> None:
-    for sql, statement, row_count in await bound_statements(path, scripts):
+    for sql, statement, statistics in await bound_statements(path, scripts):
         for rule in RULES:
-            statement = optimize(statement, row_count, (rule,))
-            assert optimize(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
+            statement = optimize(statement, statistics, (rule,))
+            assert optimize(statement, statistics, (rule,)) == statement, f"{rule.__name__}: {sql}"
 
 
 @pytest.mark.parametrize("path", sampled(SCRIPTS, 12), ids=NAMES)
 async def test_all_rules_do_nothing_to_what_they_have_made(path: Path, scripts: Scripts) -> None:
-    for sql, statement, row_count in await bound_statements(path, scripts):
-        once = optimize(statement, row_count)
-        assert optimize(once, row_count) == once, sql
+    for sql, statement, statistics in await bound_statements(path, scripts):
+        once = optimize(statement, statistics)
+        assert optimize(once, statistics) == once, sql
 
 
 @pytest.mark.nightly
@@ -132,8 +132,8 @@ async def test_the_scripts_have_conditions_of_every_kind(scripts: Scripts) -> No
     """Else the tests above could not fail."""
     found: Counter[str] = Counter()
     for path in SCRIPTS:
-        for _, statement, row_count in await bound_statements(path, scripts):
-            improved = optimize(statement, row_count)
+        for _, statement, statistics in await bound_statements(path, scripts):
+            improved = optimize(statement, statistics)
             found.update(type(each).__name__ for each in everything(improved))
             found.update(each for each in map(_method, everything(improved)) if each)
     for name in ("Filter", "CommonTable", "Exists", "InQuery", "hash", "loop", "index"):

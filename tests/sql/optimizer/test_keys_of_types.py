@@ -6,6 +6,7 @@ import pytest
 
 from qserver.sql.explain import explain
 from qserver.sql.optimizer import optimize
+from qserver.sql.statistics import Sizes
 from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.statements import bind_text, define_text
 
@@ -51,4 +52,6 @@ def test_a_key_is_looked_up(type_name: str, condition: str) -> None:
         assert define_text(catalog, f"CREATE TABLE {table} (k {type_name} PRIMARY KEY)")
     where = condition.format(value=VALUES[type_name], type=type_name)
     bound = bind_text(catalog, f"SELECT * FROM t WHERE {where}").statement
-    assert any("Key Lookup on t" in line for line in explain(optimize(bound, lambda table: 100)))
+    assert any(
+        "Key Lookup on t" in line for line in explain(optimize(bound, Sizes(lambda table: 100)))
+    )

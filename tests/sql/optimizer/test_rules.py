@@ -17,7 +17,7 @@ import pytest
 
 from qserver.sql.explain import explain
 from qserver.sql.optimizer import RULES, Rule, optimize
-from qserver.values.schema import Table
+from qserver.sql.statistics import Sizes
 from tests.given import GIVEN
 from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.statements import bind_text, define_text
@@ -61,13 +61,11 @@ class RuleCase:
             else:
                 assert define_text(catalog, line), line
 
-        def row_count(table: Table) -> int:
-            return sizes.get(table.name, 100)
-
+        sizes_of_tables = Sizes(lambda table: sizes.get(table.name, 100))
         at = RULES.index(rule)
         bound = bind_text(catalog, self.query).statement
-        before = optimize(bound, row_count, RULES[:at])
-        after = optimize(before, row_count, (rule,))
+        before = optimize(bound, sizes_of_tables, RULES[:at])
+        after = optimize(before, sizes_of_tables, (rule,))
         return "\n".join(explain(before)), "\n".join(explain(after))
 
 

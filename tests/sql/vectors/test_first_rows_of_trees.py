@@ -92,11 +92,11 @@ async def in_order(database: SqlDatabase, sql: str, parameters: Any = None) -> s
 def by_all_rows(database: SqlDatabase) -> SqlDatabase:
     """The same database with a planner whose trees give all rows."""
 
-    def vectorization(node: Any, row_count: Any) -> Any:
+    def vectorization(node: Any, statistics: Any) -> Any:
         module = import_module("qserver.sql.optimizer.vectorization")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "with_first_rows", lambda planned, keys: None)
-            return module.vectorization(node, row_count)
+            return module.vectorization(node, statistics)
 
     other = by_rows(database)
     names = {"vectorization": vectorization}

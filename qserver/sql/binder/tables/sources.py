@@ -133,7 +133,7 @@ def scan_table(scope: Scope, table: Table, item: ast.TableRef) -> tuple[Scan, Re
     source = binding.new_source()
     relation = relation_of_table(table.name, source, table)
     relation = aliased(relation, item.alias, item.column_aliases, item.position)
-    rows = float(binding.catalog.row_count(table))
+    rows = float(binding.catalog.statistics.row_count(table))
     return Scan(source, table, alias=relation.name, rows=rows), relation
 
 

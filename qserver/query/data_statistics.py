@@ -1,0 +1,224 @@
+"""What a snapshot's trees tell a planner about the rows of tables.
+
+A branch knows the number of entries below each child, so counts between two keys cost a few pages,
+and a sample of entries at even places costs a few dozen. Nothing is stored or kept: the next plan
+samples the next data. A tree of an index tells how many values its first columns have, rows tell
+that of the others.
+
+Pages are loaded in the thread of the event loop only. Elsewhere a planner goes on without what it
+does not know, and notes what it `wanted`; `read` finds that, and then it plans again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from qserver.errors import DataCorrupted, LogFailed, QserverError
+from qserver.query.catalog.sources import source_of
+from qserver.sql import UNKNOWN, End, Expression, Literals, Statistics, value_of_literal
+from qserver.storage.ranges import RangedTree, Trees
+from qserver.storage.samples import Entries, count, distinct_prefixes, distinct_values, sample
+from qserver.values.distinct import Distinct
+from qserver.values.keys import NULL_KEY, TOP, Key, key_element
+from qserver.values.schema import Index, Table
+
+Asked: TypeAlias = tuple[Any, ...]
+"""A question: its name, and what it is about."""
+
+
+class DataStatistics(Statistics):
+    """Statistics of one planning."""
+
+    def __init__(self, trees: Trees, *, may_read: bool = True) -> None:
+        self._trees = trees
+        self._may_read = may_read
+        self.literals: Literals | None = None
+        """Those of the only execution that is planned for, if it is only one."""
+        self._known: dict[Asked, Any] = {}
+        self._samples: dict[int, list[Entries]] = {}
+        self._wanted: dict[Asked, Callable[[], Any]] = {}
+
+    def read(self) -> bool:
+        """Find what was wanted; return whether there was anything."""
+        wanted, self._wanted = self._wanted, {}
+        for asked, find in wanted.items():
+            self._known[asked] = _if_readable(find)
+        return bool(wanted)
+
+    # --- what a planner asks ---
+
+    def row_count(self, table: Table) -> int:
+        return source_of(table.name).guess if table.id < 0 else len(self._trees.tree(table.id))
+
+    def distinct(self, table: Table, positions: tuple[int, ...]) -> Distinct | None:
+        rows = self._rows(table)
+        if rows is None:
+            return None
+        if set(table.primary_key) <= set(positions):
+            return Distinct(len(rows), 0.0)
+        asked = "distinct", table.id, positions
+        found: Distinct | None = self._found(asked, lambda: self._distinct(table, positions))
+        return found
+
+    def share_equal(self, table: Table, values: Mapping[int, Any]) -> float | None:
+        if self._rows(table) is None:
+            return None
+        asked = "equal", table.id, *sorted(values.items())
+        found: float | None = self._found(asked, lambda: self._share_equal(table, values))
+        return found
+
+    def share_between(self, table: Table, position: int, low: End, high: End) -> float | None:
+        if self._rows(table) is None:
+            return None
+        asked = "between", table.id, position, low, high
+        about = table, position, low, high
+        found: float | None = self._found(asked, lambda: self._share_between(*about))
+        return found
+
+    @property
+    def of_execution(self) -> Statistics:
+        return self if self.literals is None else _WithValues(self, self.literals)
+
+    # --- how it is found ---
+
+    def _rows(self, table: Table) -> RangedTree | None:
+        """Return the tree of a table with rows; those of the catalog have none."""
+        rows = self._trees.tree(table.id)
+        return rows if table.id > 0 and len(rows) else None
+
+    def _found(self, asked: Asked, find: Callable[[], Any]) -> Any:
+        try:
+            if asked in self._known:
+                return self._known[asked]
+        except TypeError:  # a value that cannot be told from others
+            return None
+        if not self._may_read:
+            self._wanted[asked] = find
+            return None
+        found = self._known[asked] = _if_readable(find)
+        return found
+
+    def _sample(self, tree: int) -> list[Entries]:
+        if tree not in self._samples:
+            self._samples[tree] = sample(self._trees.tree(tree))
+        return self._samples[tree]
+
+    def _distinct(self, table: Table, positions: tuple[int, ...]) -> Distinct:
+        least = 0.0
+        for tree, columns in _keys(table):
+            width = len(columns)
+            while width and not set(columns[:width]) <= set(positions):
+                width -= 1
+            if not width or not len(self._trees.tree(tree)):
+                continue
+            found = distinct_prefixes(self._trees.tree(tree), self._sample(tree), width)
+            if width == len(positions):
+                return found
+            least = max(least, found.values)
+        runs = [
+            [tuple([key_element(row[at]) for at in positions]) for row in rows]
+            for _, rows in self._sample(table.id)
+        ]
+        found = distinct_values(runs, len(self._trees.tree(table.id)))
+        return Distinct(max(found.values, least), found.nulls)
+
+    def _share_equal(self, table: Table, values: Mapping[int, Any]) -> float | None:
+        elements = {at: key_element(value) for at, value in values.items()}
+        if NULL_KEY in elements.values():
+            return 0.0
+        rows = len(self._trees.tree(table.id))
+        for tree, columns in _keys(table):
+            width = len(values)
+            if set(columns[:width]) == elements.keys() and len(self._trees.tree(tree)):
+                descending = _directions(table, tree)
+                prefix = tuple(
+                    [key_element(values[at], at in descending) for at in columns[:width]]
+                )
+                return count(self._trees.tree(tree), prefix, (*prefix, TOP)) / rows
+        sampled = [row for _, rows in self._sample(table.id) for row in rows]
+        same = sum(
+            [all(key_element(row[at]) == each for at, each in elements.items()) for row in sampled]
+        )
+        if len(sampled) == rows or same > FEW:
+            return same / len(sampled)
+        distinct = self.distinct(table, tuple(sorted(values)))
+        average = 0.0 if distinct is None else (1 - distinct.nulls) / max(1.0, distinct.values)
+        return min(average, 1 / len(sampled)) if not same else max(average, same / len(sampled))
+
+    def _share_between(self, table: Table, position: int, low: End, high: End) -> float | None:
+        lowest = None if low is None else key_element(low[0])
+        highest = None if high is None else key_element(high[0])
+        if lowest is NULL_KEY or highest is NULL_KEY:
+            return 0.0
+        rows = len(self._trees.tree(table.id))
+        for tree, columns in _keys(table):
+            if columns[0] == position and position not in _directions(table, tree):
+                first: Key | None = None if low is None else (lowest,) if low[1] else (lowest, TOP)
+                last: Key = (NULL_KEY,)
+                if high is not None:
+                    last = (highest, TOP) if high[1] else (highest,)
+                return count(self._trees.tree(tree), first, last) / rows
+        elements = [
+            key_element(row[position]) for _, some in self._sample(table.id) for row in some
+        ]
+        inside = [
+            each
+            for each in elements
+            if each is not NULL_KEY
+            and (low is None or each > lowest or (low[1] and each == lowest))
+            and (high is None or each < highest or (high[1] and each == highest))
+        ]
+        return max(len(inside), HALF_A_ROW * (len(elements) < rows)) / max(1, len(elements))
+
+
+class _WithValues(Statistics):
+    """The same statistics, with the values of literals."""
+
+    def __init__(self, data: DataStatistics, literals: Literals) -> None:
+        self._literals = literals
+        self.row_count = data.row_count  # type: ignore[method-assign]
+        self.distinct = data.distinct  # type: ignore[method-assign]
+        self.share_equal = data.share_equal  # type: ignore[method-assign]
+        self.share_between = data.share_between  # type: ignore[method-assign]
+
+    def value(self, expression: Expression) -> Any:
+        try:
+            return value_of_literal(expression, self._literals.guess)
+        except QserverError:  # the statement fails, but only when it is run
+            return UNKNOWN
+
+
+FEW = 2
+"""Seen so often in a sample a value is not told from the average one."""
+
+HALF_A_ROW = 0.5
+"""In place of no row of a sample."""
+
+
+def _keys(table: Table) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the trees in the order of a table's own columns, with those."""
+    indexed = [(index.id, index.columns) for index in table.indexes if _is_plain(table, index)]
+    return [(table.id, table.primary_key), *indexed]
+
+
+def _is_plain(table: Table, index: Index) -> bool:
+    return not any(table.columns[at].hidden for at in index.columns)
+
+
+def _directions(table: Table, tree: int) -> set[int]:
+    """Return the descending columns of an index."""
+    for index in table.indexes:
+        if index.id == tree:
+            pairs = zip(index.columns, index.descending, strict=False)
+            return {at for at, descending in pairs if descending}
+    return set()
+
+
+def _if_readable(find: Callable[[], Any]) -> Any:
+    """Return what is found, None where a page cannot be read or values cannot be compared: what
+    needs them fails with a better word."""
+    try:
+        return find()
+    except (DataCorrupted, LogFailed, TypeError):
+        return None
