@@ -121,3 +121,9 @@ def in_case_of(word: str, name: str) -> str:
     if word.isupper():
         return name.upper()
     return name.lower() if word.islower() else name
+
+
+def full_name(field: Field, name: str) -> str:
+    """Return the name of a month or a day, padded to nine letters, the length of September."""
+    text = in_case_of(field.word, name)
+    return text if field.fill or field.local else text.ljust(9)

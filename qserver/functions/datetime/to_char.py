@@ -1,5 +1,8 @@
 """to_char for timestamps and intervals.
 
+A pattern is compiled once. One of the usual fields becomes a template that is filled with what each
+timestamp has; every other is printed field by field.
+
 Unlike in PostgreSQL, fields that need a calendar (J, the ISO week and its year) are refused for
 intervals, where PostgreSQL prints meaningless numbers.
 """
@@ -9,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from qserver.errors import InvalidDatetimeFormat
+from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.datetime.iso_weeks import (
     iso_day_of_year,
     iso_week,
@@ -23,9 +28,11 @@ from qserver.functions.datetime.patterns import (
     MONTHS,
     ROMAN_MONTHS,
     Field,
+    full_name,
     in_case_of,
     parts_of,
 )
+from qserver.functions.datetime.templates import template_of
 from qserver.functions.registry import Function
 from qserver.values.interval import Interval
 from qserver.values.interval_text import split_months
@@ -33,6 +40,11 @@ from qserver.values.types import INTERVAL, TEXT, TIMESTAMP, TIMESTAMPTZ
 from qserver.values.zones import on_session_clock, zone_word
 
 _JULIAN_OF_ORDINAL: Final = 1_721_425
+
+PATTERNS_KEPT: Final = 256
+
+QUICK_LENGTH_MAX: Final = 64
+"""A longer pattern takes more than one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +91,23 @@ def _moment_of_interval(value: Interval) -> _Moment:
 
 
 def timestamp_to_char(value: datetime, pattern: str) -> str | None:
-    return _shown(_moment_of_timestamp(value), pattern)
+    return timestamp_printer(pattern)(value)
+
+
+@lru_cache(maxsize=PATTERNS_KEPT)
+def timestamp_printer(pattern: str) -> Callable[[datetime], str | None]:
+    """Return the function that prints timestamps by a pattern."""
+    printed = template_of(parts_of(pattern)) if pattern else None
+    if printed is not None:
+        return printed
+    return lambda value: _shown(_moment_of_timestamp(value), pattern)
+
+
+@lru_cache(maxsize=PATTERNS_KEPT)
+def pattern_length(pattern: str) -> int:
+    """Return the length that the cost of a call depends on: nothing for a short template."""
+    is_quick = len(pattern) <= QUICK_LENGTH_MAX and template_of(parts_of(pattern)) is not None
+    return 0 if is_quick else BYTES_SMALL
 
 
 def moment_to_char(value: datetime, pattern: str) -> str | None:
@@ -184,14 +212,8 @@ def _calendar(moment: _Moment) -> date:
     return moment.date
 
 
-def _name(field: Field, name: str) -> str:
-    """Pad a full name to nine letters, the length of September."""
-    text = in_case_of(field.word, name)
-    return text if field.fill or field.local else text.ljust(9)
-
-
 def _month(moment: _Moment, field: Field) -> str:
-    return _name(field, MONTHS[_calendar(moment).month - 1])
+    return full_name(field, MONTHS[_calendar(moment).month - 1])
 
 
 def _short_month(moment: _Moment, field: Field) -> str:
@@ -199,7 +221,7 @@ def _short_month(moment: _Moment, field: Field) -> str:
 
 
 def _day(moment: _Moment, field: Field) -> str:
-    return _name(field, DAYS[_calendar(moment).isoweekday() % 7])
+    return full_name(field, DAYS[_calendar(moment).isoweekday() % 7])
 
 
 def _short_day(moment: _Moment, field: Field) -> str:
@@ -334,5 +356,15 @@ _CALLS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
     (INTERVAL, interval_to_char),
 )
 FUNCTIONS: Final = tuple(
-    Function("to_char", (sql_type, TEXT), TEXT, call, gives_null=True) for sql_type, call in _CALLS
+    Function(
+        "to_char",
+        (sql_type, TEXT),
+        TEXT,
+        call,
+        gives_null=True,
+        inline=f"{call.__name__}({{0}}, {{1}})",
+        names={call.__name__: call, "pattern_length": pattern_length},
+        length=None if sql_type == INTERVAL else "pattern_length({1})",
+    )
+    for sql_type, call in _CALLS
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
 
@@ -18,7 +18,12 @@ _WORDS: Final = re.compile(
     |"(?P<quoted>(?:\\.|[^"\\]|\\$)*)(?:"|$) | \\(?P<quote>") | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+PATTERNS_KEPT: Final = 512
+
 _KEEP_CASE: Final = ("RN", "rn", "TH", "th")
+
+
+_NEED_DIGITS: Final = ("TH", "th")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,15 @@ class NumberPattern:
     sign: str | None = None
     """The place of the sign for S: "before" or "after"."""
     digits_before_sign: int = 0
+    templates: dict[Any, tuple[str, int, int]] = field(default_factory=dict, compare=False)
+    """What numbers of a shape come to, see `number_printing`."""
+
+    @property
+    def has_templates(self) -> bool:
+        """Whether its text follows from the shape of a number: endings such as th need its digits,
+        and Roman numerals have none."""
+        others = (self.roman, self.exponent, self.shift)
+        return not any(others) and all(item.word not in _NEED_DIGITS for item in self.items)
 
     def add(self, item: Item) -> None:
         self.items.append(item)
@@ -176,7 +190,7 @@ _ADDERS: Final = {
 }
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=PATTERNS_KEPT)
 def pattern_of(text: str) -> NumberPattern:
     """Parse a number pattern."""
     pattern = NumberPattern()

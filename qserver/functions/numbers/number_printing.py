@@ -11,19 +11,31 @@ programs compare its output.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import lru_cache
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 from qserver.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from qserver.functions.costs import BYTES_SMALL
 from qserver.functions.numbers import numeric_math
-from qserver.functions.numbers.number_patterns import Item, NumberPattern, pattern_of
+from qserver.functions.numbers.number_patterns import PATTERNS_KEPT, Item, NumberPattern, pattern_of
 from qserver.functions.registry import Function
 from qserver.values.casts import cast_function
 from qserver.values.floats import round_to_real
 from qserver.values.text_output import text_of_numeric
-from qserver.values.types import BIGINT, DOUBLE, INTEGER, INTEGER_BITS, NUMERIC, REAL, TEXT, Kind
+from qserver.values.types import (
+    BIGINT,
+    DOUBLE,
+    INTEGER,
+    INTEGER_BITS,
+    NUMERIC,
+    REAL,
+    TEXT,
+    Kind,
+    SqlType,
+)
 
 _ROMAN: Final = (
     *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),
@@ -33,7 +45,17 @@ _ROMAN_WIDTH: Final = 15
 _END: Final = "\0"
 """Stands for a digit past the last one; PostgreSQL prints nothing after it."""
 
+TEMPLATE_DIGITS_MAX: Final = 64
+"""Longer numbers are laid out one by one."""
+
 _DOUBLE_DIGITS, _REAL_DIGITS = 15, 6
+
+
+@lru_cache(maxsize=PATTERNS_KEPT)
+def number_pattern_length(text: str) -> int:
+    """Return the length that the cost of a call depends on: nothing where templates serve."""
+    is_quick = len(text) <= TEMPLATE_DIGITS_MAX and pattern_of(text).has_templates
+    return 0 if is_quick else BYTES_SMALL
 
 
 def print_numeric(value: Decimal, text: str) -> str:
@@ -129,7 +151,34 @@ def _laid_out(pattern: NumberPattern, number: str, after: int | None = None) -> 
     whole = len(digits.split(".", 1)[0])
     if whole > before:
         digits = "#" * before + "." + "#" * (pattern.after if after is None else after)
-    return _Layout(pattern, digits, sign, max(before - whole, 0), after).text()
+        return _Layout(pattern, digits, sign, 0, after).text()
+    if not pattern.has_templates or len(digits) > TEMPLATE_DIGITS_MAX:
+        return _Layout(pattern, digits, sign, before - whole, after).text()
+    kept = len(digits.rstrip("0")) if pattern.fill and pattern.point else 0
+    shape = sign, whole, len(digits), digits[0] == "0", kept, after
+    template = pattern.templates.get(shape)
+    if template is None:
+        template = _template(pattern, digits, _Layout(pattern, digits, sign, before - whole, after))
+        pattern.templates[shape] = template
+    text, first, end = template
+    return text % tuple(digits.replace(".", "", 1)[first:end])
+
+
+def _template(pattern: NumberPattern, number: str, layout: _Layout) -> tuple[str, int, int]:
+    """Return what a number comes to with %s for its digits, and the first and the end of those.
+
+    All numbers of its shape have their digits in the same places: with as many of them before and
+    after the point, with 0 as the first one or another, and with as many zeros at the end.
+    """
+    layout.text()
+    end = layout.out.index(_END) if _END in layout.out else len(layout.out)
+    places = [digit - number[:digit].count(".") for at, digit in layout.digits.items() if at < end]
+    parts = [
+        "%s" if at in layout.digits else part.replace("%", "%%")
+        for at, part in enumerate(layout.out[:end])
+    ]
+    first = places[0] if places else 0
+    return "".join(parts), first, first + len(places)
 
 
 def roman(value: int) -> str:
@@ -157,6 +206,8 @@ class _Layout:
         self.place = 0  # counts 9, 0 and points of the pattern
         self.in_number = False
         self.out: list[str] = []
+        self.digits: dict[int, int] = {}
+        """The places in `out` that hold a digit of the number, and where the digit stands there."""
         self.bracket = pattern.bracket
         self.sign_where = pattern.sign
         self.zero = pattern.zero_start is not None and not pattern.roman
@@ -259,6 +310,8 @@ class _Layout:
             elif self._point_is_last():
                 self.out.append("0")
         else:
+            if current:
+                self.digits[len(self.out)] = self.at
             self.out.append(current or _END)
             self.in_number = True
         self.at += 1 if current else 0
@@ -301,10 +354,26 @@ class _Layout:
             self.out.append(self.sign)
 
 
+def _to_char(number: SqlType, call: Callable[[Any, str], str]) -> Function:
+    names = {call.__name__: call, "number_pattern_length": number_pattern_length}
+    length = "number_pattern_length({1})"
+    if number == NUMERIC:
+        length += " + {0}.__sizeof__()"
+    return Function(
+        "to_char",
+        (number, TEXT),
+        TEXT,
+        call,
+        inline=f"{call.__name__}({{0}}, {{1}})",
+        names=names,
+        length=length,
+    )
+
+
 FUNCTIONS: Final = (
-    Function("to_char", (INTEGER, TEXT), TEXT, print_integer),
-    Function("to_char", (BIGINT, TEXT), TEXT, print_bigint),
-    Function("to_char", (NUMERIC, TEXT), TEXT, print_numeric),
-    Function("to_char", (REAL, TEXT), TEXT, print_real),
-    Function("to_char", (DOUBLE, TEXT), TEXT, print_double),
+    _to_char(INTEGER, print_integer),
+    _to_char(BIGINT, print_bigint),
+    _to_char(NUMERIC, print_numeric),
+    _to_char(REAL, print_real),
+    _to_char(DOUBLE, print_double),
 )
