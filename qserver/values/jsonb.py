@@ -155,10 +155,11 @@ KEPT_LENGTH_MAX = 64 * 1024
 
 
 def _read(text: str) -> Structure:
-    return _read_kept(text) if len(text) <= KEPT_LENGTH_MAX else _read_anew(text)
+    return _read_kept(text) if len(text) <= KEPT_LENGTH_MAX else read_once(text)
 
 
-def _read_anew(text: str) -> Structure:
+def read_once(text: str) -> Structure:
+    """Return the structure of a canonical text that is not read again."""
     try:
         return _decode(text)
     except msgspec.DecodeError:
@@ -166,7 +167,7 @@ def _read_anew(text: str) -> Structure:
         return _LARGE_NUMBERS.decode(text)
 
 
-_read_kept = lru_cache(maxsize=64)(_read_anew)
+_read_kept = lru_cache(maxsize=64)(read_once)
 
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _LARGE_NUMBERS = JSONDecoder(parse_int=Decimal, parse_float=Decimal)

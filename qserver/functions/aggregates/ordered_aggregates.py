@@ -8,10 +8,9 @@ NULL fraction skips all rows, and so gives NULL.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 from math import ceil, floor
-from operator import itemgetter
 from typing import Any, Final
 
 from qserver.errors import ArraySubscriptError, NullValueNotAllowed, NumericValueOutOfRange
@@ -115,8 +114,8 @@ def _computed(compute: Any, fractions: Sequence[Any], values: Sequence[Any]) -> 
 
 def most_frequent(values: Sequence[Any]) -> Any:
     """The first of those that occur most often, among sorted values."""
-    runs = [(value, len(list(run))) for value, run in groupby(values)]
-    return max(runs, key=itemgetter(1), default=(None, 0))[0]
+    counts = Counter(values)  # which keeps their order
+    return max(counts, key=counts.__getitem__, default=None)
 
 
 def _percentile(name: str, fraction: Any, value: Any, returns: Any, finish: Any) -> Aggregate:

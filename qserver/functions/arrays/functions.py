@@ -8,6 +8,7 @@ array_remove, but matches nothing in @> and &&.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, Final, cast
 
 from qserver.errors import (
@@ -23,7 +24,10 @@ from qserver.functions.registry import Function
 from qserver.functions.signatures import Generic
 from qserver.limits import ARRAY_DIMENSIONS_MAX, ARRAY_ELEMENTS_MAX
 from qserver.values.arrays import Array, dimensions, flat, is_rectangular, shaped
+from qserver.values.interval import Interval
+from qserver.values.jsonb import Jsonb
 from qserver.values.keys import key_element
+from qserver.values.records import Record
 from qserver.values.text_output import shown_function
 from qserver.values.types import (
     ANYARRAY,
@@ -38,6 +42,7 @@ from qserver.values.types import (
     SqlType,
     array_of,
 )
+from qserver.values.zoned_time import ZonedTime
 
 
 def too_large() -> QserverError:
@@ -204,8 +209,14 @@ def replace(array: Array | None, old: Any, new: Any) -> Array | None:
     return shaped(tuple(elements), dimensions(array))
 
 
+_ARE_NO_KEYS: Final = frozenset({float, Decimal, Interval, Jsonb, ZonedTime, tuple, Record})
+"""Types of values that may equal others without being the same, or that hold values."""
+
+
 def contains(whole: Array, part: Array) -> bool:
     """Tell whether each element of the part is in the whole. NULL never is."""
+    if _ARE_NO_KEYS.isdisjoint(map(type, whole)) and _ARE_NO_KEYS.isdisjoint(map(type, part)):
+        return None not in part and set(whole).issuperset(part)
     present = {key_element(each) for each in flat(whole) if each is not None}
     return all(each is not None and key_element(each) in present for each in flat(part))
 
@@ -215,6 +226,8 @@ def contained(part: Array, whole: Array) -> bool:
 
 
 def overlaps(left: Array, right: Array) -> bool:
+    if _ARE_NO_KEYS.isdisjoint(map(type, left)) and _ARE_NO_KEYS.isdisjoint(map(type, right)):
+        return bool({*left}.intersection(right) - {None})
     present = {key_element(each) for each in flat(left) if each is not None}
     return any(each is not None and key_element(each) in present for each in flat(right))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import lru_cache
 from json import JSONDecoder
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from qserver.functions.costs import key_cost, pairs_cost, pretty_cost
 from qserver.functions.registry import Function
@@ -16,6 +18,7 @@ from qserver.values.jsonb import (
     number_text,
     order_key,
     quoted,
+    read_once,
 )
 from qserver.values.types import BOOLEAN, JSON, JSONB, TEXT, SqlType, array_of
 
@@ -30,14 +33,74 @@ Keys = tuple[str | None, ...]
 
 def contains(whole: Jsonb, part: Jsonb) -> bool:
     """Tell whether the whole contains the part in place; an array contains a lone scalar."""
+    words, matches = _matcher(part.text)
+    text = whole.text
+    for word in words:
+        if word not in text:
+            return False
+    return matches(read_once(text))
+
+
+def contained(part: Jsonb, whole: Jsonb) -> bool:
     left, right = whole.value, part.value
     if isinstance(left, list) and not isinstance(right, _CONTAINERS):
         return _contains(left, [right])
     return _contains(left, right)
 
 
-def contained(part: Jsonb, whole: Jsonb) -> bool:
-    return contains(whole, part)
+Matches: TypeAlias = Callable[[Any], bool]
+
+
+@lru_cache(maxsize=64)
+def _matcher(text: str) -> tuple[tuple[str, ...], Matches]:
+    """Return texts that each value has which contains a part, and the function that tells whether
+    it does: a part is most often the same for all rows."""
+    part = read_once(text)
+    words: list[str] = []
+    matches = _matching(part, words)
+    if isinstance(part, _CONTAINERS):
+        return tuple(words), matches
+    return tuple(
+        words
+    ), lambda whole: any(map(matches, whole)) if type(whole) is list else matches(whole)
+
+
+def _matching(part: Structure, words: list[str]) -> Matches:
+    """Return what tells whether a value contains a part; add the texts that it must have."""
+    if isinstance(part, dict):
+        words += map(quoted, part)
+        members = [(key, _matching(value, words)) for key, value in part.items()]
+        return lambda whole: (
+            type(whole) is dict
+            and all(key in whole and matches(whole[key]) for key, matches in members)
+        )
+    if isinstance(part, list):
+        return _matching_elements(part, words)
+    if isinstance(part, str):
+        words.append(quoted(part))
+        return lambda whole: whole == part
+    if part is None or isinstance(part, bool):
+        return lambda whole: whole is part
+    return lambda whole: type(whole) in _NUMBERS and whole == part
+
+
+def _matching_elements(part: list[Structure], words: list[str]) -> Matches:
+    lone = [each for each in part if not isinstance(each, _CONTAINERS)]
+    if len(lone) > SCALARS_MAX:
+        return lambda whole: type(whole) is list and _contains_elements(whole, part)
+    elements = [_matching(each, words) for each in part]
+    return lambda whole: (
+        type(whole) is list and all(any(map(matches, whole)) for matches in elements)
+    )
+
+
+_NUMBERS: Final = frozenset({int, Decimal})
+
+SCALARS_MAX: Final = 8
+"""More scalars of an array are looked up among those of the other, not compared one by one."""
+
+WORDS_MAX: Final = 4
+"""More texts are not worth looking for."""
 
 
 def _contains(whole: Structure, part: Structure) -> bool:

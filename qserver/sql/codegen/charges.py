@@ -40,7 +40,7 @@ from qserver.sql.expressions import (
     Slot,
 )
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
-from qserver.values.sizes import is_sized
+from qserver.values.sizes import ELEMENT_BYTES, is_sized
 from qserver.values.types import INTEGER_KINDS, Kind, SqlType
 
 _NUMERIC_STEPS_SHORT = 4
@@ -203,6 +203,10 @@ def size_code(argument: Expression, code: str) -> str:
         return f"4 * len({code})"
     if kind is Kind.NUMERIC:
         return f"{code}.__sizeof__()"
+    element = argument.type.element
+    if kind is Kind.ARRAY and element is not None and not is_sized(element):
+        flat = f"{ELEMENT_BYTES} * len({code})"
+        return f"({flat} if not {code} or type({code}[0]) is not tuple else size_of({code}))"
     if kind in (Kind.ARRAY, Kind.RECORD, Kind.UNKNOWN):
         return f"size_of({code})"
     return f"len({code})"

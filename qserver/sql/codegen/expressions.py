@@ -333,7 +333,7 @@ class Printer:
 
     def _size(self, argument: Expression, code: str, strict: bool = True) -> str:
         size = size_code(argument, code)
-        if size.startswith("size_of("):
+        if "size_of(" in size:
             self.source.name("size_of", size_of)
         return size if strict or not argument.nullable else f"(0 if {code} is None else {size})"
 
