@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
+from qserver.durability.column_numbers import last_page_of, page_of
 from qserver.durability.memory import CheckpointRows
 
 
@@ -61,12 +62,14 @@ class Shelf:
         return len(kept)
 
     def remove(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            self.pages.pop(number, None)
-            self.unsynced.pop(number, None)
+        gone = set(numbers)
+        for there in (self.pages, self.unsynced):
+            for number in [each for each in there if page_of(each) in gone]:
+                del there[number]
 
     def last(self) -> int:
-        return max([*self.pages, *self.unsynced], default=0)
+        there = [0, *self.pages, *self.unsynced]
+        return last_page_of(max(there), min(there))
 
     def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
         there = self.pages | self.unsynced

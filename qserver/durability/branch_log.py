@@ -35,6 +35,7 @@ import msgspec
 
 from qserver.durability.checkpoint import FORMAT as CHECKPOINT_FORMAT
 from qserver.durability.checkpoint import format_of
+from qserver.durability.column_numbers import page_of
 from qserver.durability.kept import KeptCheckpoint, encode_numbers, encode_outline
 from qserver.durability.log_over import LogOver
 from qserver.durability.port import CheckpointParts, Log, StoredRecord
@@ -133,12 +134,12 @@ class BranchLog(LogOver):
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         bound = self.base.last_page
-        shared = [number for number in numbers if BASE_PAGE < number <= bound]
+        shared = [number for number in numbers if BASE_PAGE < page_of(number) <= bound]
         if not shared:
             return self.own.load(numbers)
         found = self.parent.load(shared)
         if len(shared) < len(numbers):
-            ours = [number for number in numbers if not BASE_PAGE < number <= bound]
+            ours = [number for number in numbers if not BASE_PAGE < page_of(number) <= bound]
             found |= self.own.load(ours)
         return found
 

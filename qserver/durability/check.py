@@ -3,8 +3,8 @@
     the file     SQLite's own structure
     the log      the newest checkpoint and the records after it, with their checksums
     contents     trees, tables and indexes, see `check_snapshot`
-    history      older checkpoints, their records, the parent's pages, leaked pages, see
-                 `check_history`
+    history      older checkpoints, their records, the parent's pages, leaked pages, saved columns,
+                 see `check_history`
 
 A database does the first half when it opens, and refuses damaged files. The second half reads every
 row, and finds what checksums cannot: intact bytes with wrong contents.

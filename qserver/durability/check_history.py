@@ -8,7 +8,8 @@ The check walks checkpoints from the newest to the oldest, and reads a page in t
 has it. So `_place` tells the newest checkpoint that needs each page, which the lists beside the
 checkpoints must match (see `kept`): no listed page, gone or dead, is still needed, and every
 unneeded page is listed, so that it is forgotten some day. A page that is neither needed nor listed
-is *leaked*: it wastes its bytes.
+is *leaked*: it wastes its bytes. So are columns of such a page; those of others are compared with
+their rows (see `check_columns`).
 
 A branch needs pages of its parent, which keeps those of the checkpoint pinned for it and no others.
 So every parent page of the branch must belong to that checkpoint.
@@ -17,11 +18,13 @@ So every parent page of the branch must belong to that checkpoint.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import groupby
 from typing import Protocol
 
 import msgspec
 
 from qserver.durability.branch_log import BASE_PAGE, BranchLog
+from qserver.durability.check_columns import ColumnsCheck
 from qserver.durability.check_snapshot import pages_problems
 from qserver.durability.checkpoint import (
     FORMAT,
@@ -30,6 +33,7 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     roots_of,
 )
+from qserver.durability.column_numbers import page_of
 from qserver.durability.kept import KeptCheckpoint, decode_numbers, decode_outline
 from qserver.durability.loading import snapshot_of
 from qserver.durability.page_store import LoggedPages
@@ -42,6 +46,7 @@ from qserver.storage.page import Leaf, Tree
 RECORDS_READ_AT_ONCE = 1000
 PAGES_COUNTED_AT_ONCE = 10_000
 PAGES_LOADED_AT_ONCE = 32
+NUMBERS_BEGIN = -(1 << 63)
 
 
 class File(Protocol):
@@ -269,7 +274,7 @@ class HistoryCheck:
                 f" {_pages(len(needed - held))} that it needs"
             )
 
-    # --- leaked pages ---
+    # --- leaked pages, and columns ---
 
     async def _find_leaks(self) -> AsyncIterator[None]:
         if not self._rows:
@@ -280,14 +285,26 @@ class HistoryCheck:
             *(page for row in self._rows for page in row.gone),
         }
         last_page = self._rows[-1].kept.last_page
-        after, count = -1, 0
+        after, count = NUMBERS_BEGIN, 0
+        columns = ColumnsCheck(self._log, self._store)
         while sizes := await self._own.page_sizes(after, PAGES_COUNTED_AT_ONCE):
-            for page, size in sizes:
-                if page <= last_page and page not in self._place and page not in named:
-                    count += 1
-                    self.leaked_bytes += size
+            for page, some in groupby(sizes, lambda each: page_of(each[0])):
+                if page in self._place:
+                    saved = [number for number, _ in some if number != page]
+                    for _ in columns.check(page, self._lengths[page], saved) if saved else ():
+                        yield
+                elif BASE_PAGE <= page <= last_page and page not in named:
+                    leaked = [size for _, size in some]
+                    count += len(leaked)
+                    self.leaked_bytes += sum(leaked)
             after = sizes[-1][0]
             yield
+        self.problems += columns.problems
+        if columns.damaged:
+            self.warnings.append(
+                f"{columns.damaged:,} saved columns are damaged, and scans read the rows of their"
+                " pages instead: something has changed the file, or the disk is failing"
+            )
         if count:
             self.warnings.append(
                 f"{_pages(count)} with {self.leaked_bytes:,} bytes are needed by nobody, and will"

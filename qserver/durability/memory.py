@@ -11,6 +11,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
+from qserver.durability.column_numbers import last_page_of, page_of
 from qserver.durability.leases import Leases
 from qserver.durability.port import (
     APPENDED,
@@ -99,6 +100,8 @@ class MemoryLog:
     def __init__(self) -> None:
         self._records: dict[int, bytes] = {}
         self._pages: dict[int, bytes] = {}
+        self._columns: dict[int, list[int]] = {}
+        """The numbers of the columns of each page."""
         self._checkpoints = CheckpointRows()
         self._last = 0
         self.borrowed = Leases()
@@ -128,6 +131,9 @@ class MemoryLog:
 
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._pages.update(pages)
+        for number, _ in pages:
+            if page_of(number) != number:
+                self._columns.setdefault(page_of(number), []).append(number)
 
     async def sync_pages(self) -> None:
         """Nothing to do: pages last as long as this object."""
@@ -159,7 +165,7 @@ class MemoryLog:
         return [(number, len(data)) for number, data in await self.load_pages(after, most)]
 
     async def last_page(self) -> int:
-        return max(self._pages, default=0)
+        return last_page_of(max(self._pages, default=0), min(self._pages, default=0))
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         return {number: self._pages[number] for number in numbers if number in self._pages}
@@ -167,8 +173,9 @@ class MemoryLog:
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         for each in list(takewhile(lambda each: each <= version, self._records)):
             del self._records[each]
-        for number in pages:
-            self._pages.pop(number, None)
+        for page in pages:
+            for number in (page, *self._columns.pop(page, ())):
+                self._pages.pop(number, None)
 
     def scratch(self) -> Scratch:
         return MemoryScratch()

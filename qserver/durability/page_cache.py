@@ -33,8 +33,8 @@ import msgspec
 
 from qserver.durability.heap import trim
 from qserver.limits import CACHE_BYTES_DEFAULT, PAGE_ENTRIES_BUILT
-from qserver.storage.columns import VectorCache
 from qserver.storage.page import Branch, Leaf, Tree
+from qserver.storage.vector_cache import VectorCache
 
 STEPS_OF_LOAD: Final = 64
 """What a load counts as work of the statement that needs it: about as many rows take as long."""
@@ -355,7 +355,10 @@ def _is_unpacked(page: Tree) -> bool:
 
 
 def _is_over_others(page: Tree) -> bool:
-    return type(page) is Branch and any(child.is_here for child in page.children_here or ())
+    return type(page) is Branch and any(
+        child.is_here or (type(child) is Branch and child.columns)
+        for child in page.children_here or ()
+    )
 
 
 def size_of_page(page: Tree) -> int:

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from qserver.durability.column_numbers import can_be_saved, column_number
 from qserver.durability.leases import Leases
-from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, PageCache
+from qserver.durability.page_cache import LOOKS_OF_A_SCAN, LOOKS_PACKED, STEPS_OF_LOAD, PageCache
 from qserver.durability.pages import (
     ENTRIES_AT,
     check_leaf,
@@ -31,9 +32,20 @@ from qserver.durability.pages import (
     decode_stored_leaf,
     find_in_leaf,
 )
+from qserver.durability.saved_columns import UnknownColumn, decode_column
 from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
 from qserver.storage.page import Branch, BranchEntries, Key, Leaf, LeafEntries, Tree, Value
 from qserver.storage.snapshot import Lease
+from qserver.values.vector_families import ColumnVector
+
+if TYPE_CHECKING:
+    from qserver.values.vectors import Vector
+
+STEPS_OF_COLUMN: Final = 24
+"""What loading a column counts as work of the statement."""
+
+FILLED_MAX: Final = 4096
+"""So many pages with new vectors wait for the next checkpoint."""
 
 Decoded = TypeVar("Decoded")
 
@@ -87,6 +99,10 @@ class LoggedPages:
         """Told before which version there is no history any more."""
         self.ahead = 0
         """The last page that this process has saved ahead of a checkpoint."""
+        self.filled: dict[int, Branch] = {}
+        """Pages with vectors that may not be saved, by number."""
+        self._column_trouble: Exception | None = None
+        """Why a saved column could not be read, the first time."""
         self._report = report
         self._leases = Leases()
 
@@ -179,6 +195,44 @@ class LoggedPages:
         if not isinstance(self.trouble, DataCorrupted):
             self.trouble = error
 
+    # --- columns ---
+
+    def load_columns(
+        self, pages: Sequence[Branch], columns: Sequence[ColumnVector]
+    ) -> dict[tuple[int, ColumnVector], Vector | None]:
+        wanted = {
+            column_number(page.number, column): (page, column)
+            for page in pages
+            for column in columns
+            if can_be_saved(page.number, column)
+        }
+        found: dict[tuple[int, ColumnVector], Vector | None] = {}
+        try:
+            loaded = self._log.load(list(wanted))
+        except (DataCorrupted, LogFailed) as error:
+            self._note_column(error)
+            return found
+        for number, data in loaded.items():
+            page, column = wanted[number]
+            try:
+                found[page.number, column] = decode_column(page.number, page.length, column, data)
+            except DataCorrupted as error:
+                self._note_column(error)
+            except UnknownColumn:
+                pass
+        self.cache.charge(STEPS_OF_LOAD + STEPS_OF_COLUMN * len(found))
+        return found
+
+    def _note_column(self, error: Exception) -> None:
+        """Report that a column has to be made of the leaves again."""
+        if self._column_trouble is None:
+            self._column_trouble = error
+            self._report("a saved column cannot be read", error)
+
+    def note_filled(self, page: Branch) -> None:
+        if len(self.filled) < FILLED_MAX:
+            self.filled[page.number] = page
+
     def note_copied(self, leaf: Leaf) -> None:
         self.copied += leaf.length
 
@@ -214,7 +268,8 @@ class LoggedPages:
         """
         self.cache.close(self)
         self.trim = self._report = _ignore
-        self.trouble = None
+        self.trouble = self._column_trouble = None
+        self.filled = {}
         self._log = ClosedLog(self._log.borrowed)
 
     def __repr__(self) -> str:

@@ -11,6 +11,9 @@ count, all at once. Only then may records and pages before it be forgotten.
     save_pages … save_pages ─► save_checkpoint ─► change_checkpoints ─► forget … forget
                                ^ from here on recovery begins with it
 
+Columns of pages are saved like pages, under numbers of their own, see `column_numbers`. They go
+with the page that they belong to.
+
 The log may keep several checkpoints. It knows them by their versions; what it keeps beside each of
 them, and which are needed, is for others to say (see `kept`).
 
@@ -162,7 +165,7 @@ class Log(Protocol):
         """Drop checkpoints, and change what is kept beside others: durably, as one step."""
 
     async def last_page(self) -> int:
-        """Return the greatest number of a page; 0 if there is none."""
+        """Return the greatest number of a page, there or with columns there; 0 if there is none."""
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         """Return the next pages with a number greater than `after`, as `read` returns records.
@@ -177,7 +180,7 @@ class Log(Protocol):
         """
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
-        """Drop the records up to a version, and pages. Nothing needs them any more."""
+        """Drop the records up to a version, and pages with their columns: nothing needs them."""
 
     def scratch(self) -> Scratch:
         """Return a new place for pages that need not last."""

@@ -25,7 +25,7 @@ from qserver.durability.saved_pages import roots_of_snapshot
 from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
 from qserver.limits import CHECKPOINT_PAGES_AT_ONCE
 from qserver.storage.btree import children_of
-from qserver.storage.page import Tree
+from qserver.storage.page import Branch, Tree
 from qserver.storage.snapshot import Snapshot
 
 SCRATCH: Final = 1 << 62
@@ -86,6 +86,9 @@ class RebuiltPages(LoggedPages):
 
     def _note(self, error: DataCorrupted | PageUnreadable) -> None:
         self._whole.note_trouble(error)
+
+    def note_filled(self, page: Branch) -> None:
+        """Nothing to do: an older version is not read often."""
 
     async def save(self, snapshot: Snapshot, pause: Callable[[], Awaitable[None]]) -> bool:
         """Save the new pages of a snapshot, so that they can be evicted; False if that fails."""

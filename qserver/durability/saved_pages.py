@@ -47,7 +47,7 @@ from qserver.durability.pages import encode_page
 from qserver.durability.port import CheckpointParts, StoredPage
 from qserver.errors import DataCorrupted
 from qserver.storage.btree import children_of
-from qserver.storage.page import Tree
+from qserver.storage.page import Branch, Tree
 from qserver.storage.snapshot import Snapshot
 
 NO_HISTORY: Final = RetentionRules()
@@ -92,7 +92,8 @@ class SavedPages:
         """Pages of a checkpoint of an older format, none of whose branches stays."""
         self._ahead = Died([], [])
         """Pages that died before the next checkpoint was begun, see `advance`."""
-        self._last_confirmed = 0
+        self.last_confirmed = 0
+        """The last page of the newest checkpoint, or that was saved ahead of the next one."""
 
     @property
     def version(self) -> int:
@@ -120,7 +121,7 @@ class SavedPages:
         ):
             if numbers:
                 self.dead.append(Dead(-1, before, numbers, []))
-        self._last_confirmed = last_number
+        self.last_confirmed = last_number
 
     def restore_pages(self, roots: list[Tree], count: int) -> None:
         """Start with the newest checkpoint, which is loaded."""
@@ -148,11 +149,12 @@ class SavedPages:
         assert row is not None, "only what has a row can be durable"
         self._take(save)
         self._ahead = Died([], [])
-        self._last_confirmed = row.kept.last_page
+        self.last_confirmed = row.kept.last_page
         self.kept = [*(each for each in self.kept if each.version <= row.after), row.kept]
         self.gone = row.gone
         if row.dead.numbers:
             self.dead.append(row.dead)
+        self._forget_filled(save.died.numbers)
 
     def advance(self, save: Save) -> None:
         """Allow eviction of saved pages that only the next checkpoint will name.
@@ -163,11 +165,13 @@ class SavedPages:
         self._take(save)
         self._ahead.numbers += save.died.numbers
         self._ahead.pages += save.died.pages
-        self._last_confirmed = self.store.ahead = self.last_number
+        self.last_confirmed = self.store.ahead = self.last_number
 
     def _take(self, save: Save) -> None:
         for page, number in save.number_of.items():
             page.number, page.store = number, self.store
+            if type(page) is Branch and page.columns:
+                self.store.note_filled(page)
         self.store.cache.keep(list(save.number_of))
         self.count = save.count
         self.store.cache.note_saved(self.store, self.count)
@@ -244,18 +248,35 @@ class SavedPages:
     def forgotten(self, numbers: list[int]) -> None:
         if not numbers:
             return
+        self._forget_filled(numbers)
         first = self.dead[0]
         del first.numbers[len(first.numbers) - len(numbers) :]
         if not first.numbers:
             self.store.cache.drop(first.pages)
             del self.dead[0]
 
+    # --- columns ---
+
+    def pages_with_new_columns(self, last: int) -> Iterator[Branch]:
+        """Yield pages up to a number that have vectors which are not saved."""
+        filled = self.store.filled
+        for number in [number for number in filled if number <= last]:
+            if (page := filled.pop(number, None)) is not None:
+                yield page
+
+    def _forget_filled(self, numbers: list[int]) -> None:
+        filled = self.store.filled
+        for number in numbers if filled else ():
+            filled.pop(number, None)
+
+    # --- dead pages, and those that nobody may know ---
+
     def numbers_of_dead(self) -> list[int]:
         return [number for each in self.dead for number in each.numbers]
 
     def numbers_of_failures(self) -> range:
         """Return the page numbers given out since the last checkpoint."""
-        return range(self._last_confirmed + 1, self.last_number + 1)
+        return range(self.last_confirmed + 1, self.last_number + 1)
 
     def old_roots(self) -> list[Tree]:
         return self._roots

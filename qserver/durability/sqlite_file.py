@@ -1,7 +1,8 @@
 """The SQLite file of one database, driven by one thread: every call here blocks.
 
     records      version │ bytes      the log, one row for each round
-    pages        number  │ bytes      pages of trees; which of them count, the checkpoints say
+    pages        number  │ bytes      pages of trees; which of them count, the checkpoints say;
+                                      their columns, see `column_numbers`
     checkpoints  version │ bytes      the checkpoints that are kept, with what changes beside them
 
 SQLite brings checksums of its write-ahead log, torn-write safety and decades of crash tests, so
@@ -37,6 +38,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
+from qserver.durability.column_numbers import columns_between, last_page_of
 from qserver.durability.data_file import (
     check_head,
     check_writable,
@@ -405,7 +407,7 @@ class SqliteFile:
 
     def last_page(self) -> int:
         rows = self._run(lambda connection: connection.execute(_LAST_PAGE).fetchall())
-        return int(rows[0][0])
+        return last_page_of(*rows[0])
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         """Return pages of a file that is open, also of one whose last sync has failed."""
@@ -437,6 +439,7 @@ class SqliteFile:
             if pages:
                 marks = ",".join("?" * len(pages))
                 connection.execute(f"DELETE FROM pages WHERE number IN ({marks})", pages)
+                connection.executemany(_FORGET_COLUMNS, columns_between(pages))
             return until is None or until == version
 
         done = self._change(remove)
@@ -512,7 +515,11 @@ _SIZES: Final = (
 _SIZES_OF_PAGES: Final = (
     "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 )
-_LAST_PAGE: Final = "SELECT max(coalesce(max(number), 0), 0) FROM pages"
+_LAST_PAGE: Final = (
+    "SELECT (SELECT coalesce(max(number), 0) FROM pages),"
+    " (SELECT coalesce(min(number), 0) FROM pages)"
+)
+_FORGET_COLUMNS: Final = "DELETE FROM pages WHERE number BETWEEN ? AND ?"
 _LOAD_PAGE: Final = "SELECT number, data FROM pages WHERE number = ?"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 

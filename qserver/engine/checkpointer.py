@@ -1,7 +1,8 @@
 """The checkpointer: the actor that saves the durable snapshot now and then, beside all commits.
 
     due: enough log, enough time, or a request
-        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what nobody needs
+        ─► new pages, a few at a time ─► columns of those that were loaded
+        ─► the checkpoint's record ─► forget what nobody needs ─► columns that scans have filled
 
 A snapshot is immutable, so commits go on while it is saved, and a checkpoint yields to everything
 else: other tasks run after each page. A step saves a bounded number of bytes with one call, so a
@@ -16,7 +17,8 @@ the failure is reported and the checkpoint tried again later, while commits go o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -32,9 +34,15 @@ from qserver.durability.kept import (
 from qserver.durability.pinning import write_names
 from qserver.durability.port import Log, StoredPage
 from qserver.durability.recovery import MEMORY_OF_LOG, SHARE_OF_REPLAY, Recovered
+from qserver.durability.saved_columns import (
+    columns_of_rows,
+    filled_columns,
+    loaded_pages,
+)
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.mailbox import Reply
 from qserver.engine.versions import Versions
+from qserver.engine.world import Check, Compute, compute_here
 from qserver.errors import DataCorrupted, LogFailed, OutOfMemory
 from qserver.limits import (
     CHECKPOINT_LOG_BYTES,
@@ -45,7 +53,9 @@ from qserver.limits import (
     CHECKPOINT_STEP_BYTES,
     CHECKPOINT_TIME_SHARE,
 )
+from qserver.storage.page import Branch
 from qserver.storage.snapshot import Snapshot
+from qserver.values.schema import Table
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
@@ -93,6 +103,7 @@ class Checkpointer:
         recovered: Recovered,
         policy: CheckpointPolicy,
         report: Callable[[str, Exception], None],
+        compute: Compute = compute_here,
     ) -> None:
         self.log = log
         self.versions = versions
@@ -101,6 +112,7 @@ class Checkpointer:
         self.history = policy.history
         """For how many seconds older versions are kept."""
         self._report = report
+        self._compute = compute
         self.logged = recovered.log_bytes
         self.ahead = recovered.ahead_bytes
         """How much of that made pages that are saved already."""
@@ -225,7 +237,7 @@ class Checkpointer:
         `logged`, `copied`: what was counted of the log and the entries that it has.
         """
         await self._end_doubt()
-        store = self.saved.store
+        store, last_page = self.saved.store, self.saved.last_confirmed
         if snapshot.version > self.saved.version:
             await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1
@@ -240,6 +252,7 @@ class Checkpointer:
         store.trim(start)
         await self._end_borrowing(start)
         await self.forget(behind, start)
+        await self._write(self._filled_columns(last_page))
 
     async def _end_borrowing(self, start: int) -> None:
         """Need the records of the parent no longer, if the log begins later, or if asked to."""
@@ -351,23 +364,10 @@ class Checkpointer:
         return decode_numbers(kept.version, parts.gone or b"") if parts else []
 
     async def save(self, save: Save, logged: int = 0) -> None:
-        step: list[StoredPage] = []
-        size = 0
-        began = trio.current_time()
-        for page in save.pages():
-            step.append(page)
-            size += len(page[1])
-            hurries = self._patience() == 0
-            times = STEPS_IN_A_HURRY if hurries else 1
-            most = self._policy.pages_at_once, self._policy.step_bytes
-            if len(step) >= times * most[0] or size >= times * most[1]:
-                await self._save_pages(step, size)
-                began = await self._pause(began)
-                step, size = [], 0
-            elif not (hurries and len(step) % PAGES_IN_A_HURRY):
-                await trio.lowlevel.checkpoint()
-        if step:
-            await self._save_pages(step, size)
+        loaded = list(loaded_pages(save.snapshot, self.saved.is_saved))
+        if loaded:
+            await self._compute(_load_modules)
+        await self._write(chain(save.pages(), self._columns_of_rows(save, loaded)))
         for _ in save.sort_out():
             await trio.lowlevel.checkpoint()
         async with self._changing:
@@ -377,6 +377,40 @@ class Checkpointer:
             await self.log.save_checkpoint(save.snapshot.version, *row)
             self.saved.confirm(save)
             self.saved.doubt = None
+
+    def _columns_of_rows(
+        self, save: Save, loaded: list[tuple[Branch, Table]]
+    ) -> Iterator[StoredPage | None]:
+        for page, table in loaded:
+            yield from columns_of_rows(page, save.number_of[page], table)
+
+    def _filled_columns(self, last: int) -> Iterator[StoredPage | None]:
+        """Yield columns that scans have filled, of pages that a checkpoint has left in place."""
+        first = self.log.base.last_page + 1 if isinstance(self.log, BranchLog) else 1
+        for page in self.saved.pages_with_new_columns(last):
+            if page.number >= first:
+                yield from filled_columns(page)
+
+    async def _write(self, pages: Iterator[StoredPage | None]) -> None:
+        """Save pages, a few at a time; None takes as long as a page."""
+        step: list[StoredPage] = []
+        size = 0
+        began = trio.current_time()
+        for page in pages:
+            if page is not None:
+                step.append(page)
+                size += len(page[1])
+            hurries = self._patience() == 0
+            times = STEPS_IN_A_HURRY if hurries else 1
+            most = self._policy.pages_at_once, self._policy.step_bytes
+            if len(step) >= times * most[0] or size >= times * most[1]:
+                await self._save_pages(step, size)
+                began = await self._pause(began)
+                step, size = [], 0
+            elif page is None or not (hurries and len(step) % PAGES_IN_A_HURRY):
+                await trio.lowlevel.checkpoint()
+        if step:
+            await self._save_pages(step, size)
 
     async def _save_pages(self, pages: list[StoredPage], size: int) -> None:
         await self.log.save_pages(pages)
@@ -434,3 +468,8 @@ class Checkpointer:
 
     def __repr__(self) -> str:
         return f"the checkpointer after {self._checkpoints} checkpoints, with {self.saved!r}"
+
+
+def _load_modules(check: Check) -> None:
+    """Import the modules with numpy, which takes a tenth of a second."""
+    import qserver.values.saved_vectors  # noqa: F401

@@ -90,7 +90,12 @@ class Generation:
             for number, mailbox in enumerate(to_shards)
         ]
         self.checkpointer = Checkpointer(
-            log, self.versions, recovered, policy or CheckpointPolicy(), world.report
+            log,
+            self.versions,
+            recovered,
+            policy or CheckpointPolicy(),
+            world.report,
+            world.compute,
         )
         noted = self.checkpointer.note_logged
         self._log_writer = LogWriter(log, self.versions, to_log, world.batch, noted, observers)

@@ -73,6 +73,9 @@ class Chunk(Protocol):
     ) -> Iterator[None]:
         """Find vectors, or fill them and have the cache of vectors count them."""
 
+    def load(self, columns: tuple[ColumnVector, ...], vectors: Any) -> Iterator[None]:
+        """Load vectors that are saved."""
+
     def has(self, wanted: ColumnVector) -> bool: ...
     def column(self, wanted: ColumnVector) -> Vector: ...
     def forget_rows(self) -> None: ...

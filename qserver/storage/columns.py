@@ -7,6 +7,9 @@ A page never changes, so its vectors are never stale; they die with the page. Th
 the page cache bounds the bytes of all vectors: it holds columns weakly, and empties the least
 recently used.
 
+A store may have the columns of a saved page, see `saved_columns`. They are loaded when a scan wants
+them, together with those of the pages that follow, and no leaf is loaded for it.
+
 A scan yields a `Chunk` for a page of height 1. It yields plain rows for anything smaller, and where
 the transaction has writes of its own. Code that cannot use a chunk reads its rows.
 """
@@ -14,15 +17,14 @@ the transaction has writes of its own. Code that cannot use a chunk reads its ro
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
-from weakref import ref
 
 from qserver.limits import PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
 from qserver.storage.btree import LEAVES_OF_RUN, leaf_runs, value_runs
 from qserver.storage.page import Branch, Key, Leaf, Tree, Value, read_leaf, read_stored
+from qserver.storage.vector_cache import Columns, PageColumn, VectorCache
 from qserver.values.encoding import restored
 from qserver.values.keys import Bound
 from qserver.values.vector_families import ColumnVector
@@ -30,76 +32,14 @@ from qserver.values.vector_families import ColumnVector
 if TYPE_CHECKING:
     from qserver.values.vectors import Vector
 
-COLUMN_BYTES: Final = 200
-"""The overhead of a column that a page keeps, and the size of one that has no vector."""
-
 FEW: Final = 16
 """So many rows of a chunk are picked one by one."""
 
+COLUMNS_LOADED_AT_ONCE: Final = 32
+"""Saved columns that are read together: that takes less than a millisecond."""
+
 ROWS_OF_RUN: Final = LEAVES_OF_RUN * PAGE_ENTRIES_BUILT
 """Rows of a chunk that are handed out together."""
-
-
-class PageColumn:
-    """One column of a page: its vector, or None if one of its values does not fit."""
-
-    __slots__ = ("__weakref__", "is_filled", "is_wanted", "size", "vector")
-
-    def __init__(self) -> None:
-        self.vector: Vector | None = None
-        self.is_filled = False
-        self.is_wanted = False
-        """A scan has wanted it before."""
-        self.size = 0
-
-
-Columns: TypeAlias = dict[ColumnVector, PageColumn]
-
-
-class VectorCache:
-    """Counts the bytes of all vectors, and empties columns when they exceed the bound."""
-
-    def __init__(self, bytes_max: int, make_room: Callable[[], None] = lambda: None) -> None:
-        self.bytes_max = bytes_max
-        self.bytes = 0
-        self._make_room = make_room
-        self._known: OrderedDict[int, tuple[ref[PageColumn], int]] = OrderedDict()
-
-    @property
-    def columns(self) -> int:
-        return len(self._known)
-
-    def use(self, column: PageColumn) -> None:
-        self._known.move_to_end(id(column))
-
-    def add(self, column: PageColumn) -> None:
-        """Count a filled column, and empty others until it fits."""
-        number = id(column)
-
-        def died(_: ref[PageColumn]) -> None:
-            self._remove(number)
-
-        self._known[number] = ref(column, died), column.size
-        self.bytes += column.size
-        self.shrink(self.bytes_max)
-        self._make_room()
-
-    def clear(self) -> None:
-        """Empty all columns."""
-        self.shrink(0)
-
-    def shrink(self, bytes_left: int) -> None:
-        """Empty the least recently used columns."""
-        while self.bytes > bytes_left:
-            oldest = next(iter(self._known))
-            found = self._known[oldest][0]()
-            self._remove(oldest)
-            if found is not None:
-                found.vector, found.is_filled, found.is_wanted = None, False, False
-
-    def _remove(self, number: int) -> None:
-        _, size = self._known.pop(number, (None, 0))
-        self.bytes -= size
 
 
 class Chunk:
@@ -107,6 +47,7 @@ class Chunk:
 
     __slots__ = (
         "_branch",
+        "_following",
         "_is_stored",
         "_rows",
         "_start",
@@ -117,8 +58,12 @@ class Chunk:
         "length",
     )
 
-    def __init__(self, branch: Branch, start: int, stop: int) -> None:
+    def __init__(
+        self, branch: Branch, start: int, stop: int, following: Sequence[Tree] = ()
+    ) -> None:
+        """`following`: pages that the same scan is about to read."""
         self._branch = branch
+        self._following = following
         self._start = start
         self._stop = stop
         self._vectors: dict[ColumnVector, Vector] = {}
@@ -142,34 +87,67 @@ class Chunk:
         self.is_ready = False
         if vectors is None or not vectors.bytes_max:
             return
-        kept = self._branch.columns
-        if kept is None:
-            kept = {}
-            self._branch.columns = kept
+        yield from self.load(columns, vectors)
+        kept = _columns_of(self._branch)
         is_ready = True
         for wanted in columns:
             column = kept.get(wanted)
             if column is None:
                 column = kept[wanted] = PageColumn()
-            if not column.is_filled and is_ready and (is_eager or column.is_wanted):
+            is_here = column.is_filled or wanted in self._vectors
+            if not is_here and is_ready and (is_eager or column.is_wanted):
                 yield from self._read()
                 if not column.is_filled:  # nor has another scan filled it meanwhile
                     self._fill(column, wanted)
                     vectors.add(column)
+                    _note_filled(self._branch)
                     yield
             if column.is_filled:
                 vectors.use(column)
             column.is_wanted = True
-            if column.vector is None:
-                is_ready = False
-            else:
+            if column.vector is not None:
                 self._vectors[wanted] = column.vector
+            is_ready = is_ready and wanted in self._vectors
         self.is_ready = is_ready
+
+    def load(
+        self, columns: tuple[ColumnVector, ...], vectors: VectorCache | None
+    ) -> Iterator[None]:
+        """Load those of the columns that the store has; then others may run."""
+        branch = self._branch
+        if vectors is None or not vectors.bytes_max or not branch.number:
+            return
+        gone = _gone(branch, columns)
+        if not gone:
+            return
+        pages = [branch]
+        for page in self._following:
+            if (1 + len(pages)) * len(gone) > COLUMNS_LOADED_AT_ONCE:
+                break
+            if type(page) is Branch and page.number and _gone(page, columns) == gone:
+                pages.append(page)
+        store = branch.store
+        assert store is not None
+        found = store.load_columns(pages, gone)
+        for page in pages:
+            kept = _columns_of(page)
+            for wanted in gone:
+                column = kept.setdefault(wanted, PageColumn())
+                column.is_sought = True
+                if (page.number, wanted) in found:
+                    vector = found[page.number, wanted]
+                    column.fill(vector)
+                    column.is_saved = True
+                    if page is branch and vector is not None:
+                        self._vectors[wanted] = vector
+                    vectors.add(column)
+        yield
 
     @property
     def is_unpacked(self) -> bool:
         """Whether rows need not be unpacked to be read, which takes longer than filling columns."""
-        first = self._branch.children[0]
+        children = self._branch.children_here
+        first = children[0] if children else None
         return type(first) is Leaf and first.values_here is not None
 
     def has(self, wanted: ColumnVector) -> bool:
@@ -186,31 +164,16 @@ class Chunk:
     def _read(self) -> Iterator[None]:
         """Read all rows of the page."""
         if self._rows is None:
-            rows: list[Value] = []
-            is_stored = False
-            for leaves in leaf_runs(self._branch.children):
-                for leaf in leaves:
-                    values, as_stored = read_stored(leaf)
-                    rows += values
-                    is_stored = is_stored or as_stored
-                yield
-            self._rows, self._is_stored = rows, is_stored
+            self._rows, self._is_stored = yield from _rows_of(self._branch)
 
     def _restored(self, rows: list[Value]) -> list[Value]:
         """Return some of the rows that were read as what they are."""
         return [tuple(restored(row)) for row in rows] if self._is_stored else rows
 
     def _fill(self, column: PageColumn, wanted: ColumnVector) -> None:
-        from qserver.values.vectors import vector_of, vector_of_stored  # imports numpy
-
         assert self._rows is not None
-        at = wanted.position
-        values = [row[at] for row in self._rows]
-        self.filled += len(values)
-        fill = vector_of_stored if self._is_stored else vector_of
-        vector = column.vector = fill(values, wanted)
-        column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
-        column.is_filled = True
+        self.filled += len(self._rows)
+        column.fill(_vector_of(self._rows, wanted, self._is_stored))
 
     def forget_rows(self) -> None:
         """Drop the cached rows; a later reader reads them again."""
@@ -279,6 +242,70 @@ class Chunk:
         return f"a chunk of {self.length} rows"
 
 
+def _columns_of(branch: Branch) -> Columns:
+    columns: Columns | None = branch.columns
+    if columns is None:
+        columns = branch.columns = {}
+    return columns
+
+
+def _gone(branch: Branch, columns: tuple[ColumnVector, ...]) -> list[ColumnVector]:
+    """Return those of the columns that are not here, and that the store may have."""
+    kept = branch.columns
+    if not kept:
+        return list(columns)
+    return [
+        wanted
+        for wanted in columns
+        if (column := kept.get(wanted)) is None or not (column.is_filled or column.is_sought)
+    ]
+
+
+def _note_filled(branch: Branch) -> None:
+    if branch.number:
+        store = branch.store
+        assert store is not None
+        store.note_filled(branch)
+
+
+def _rows_of(branch: Branch) -> Generator[None, None, tuple[list[Value], bool]]:
+    """Return all rows of a page, and whether some are as they are stored; yield now and then."""
+    rows: list[Value] = []
+    is_stored = False
+    for leaves in leaf_runs(branch.children):
+        for leaf in leaves:
+            values, as_stored = read_stored(leaf)
+            rows += values
+            is_stored = is_stored or as_stored
+        yield
+    return rows, is_stored
+
+
+def _vector_of(rows: list[Value], wanted: ColumnVector, is_stored: bool) -> Vector | None:
+    from qserver.values.vectors import vector_of, vector_of_stored  # imports numpy
+
+    at = wanted.position
+    values = [row[at] for row in rows]
+    return vector_of_stored(values, wanted) if is_stored else vector_of(values, wanted)
+
+
+def vectors_of(
+    branch: Branch, columns: Iterable[ColumnVector]
+) -> Iterator[tuple[ColumnVector, Vector | None] | None]:
+    """Yield columns of a page without keeping them, and None where others may run."""
+    kept = _columns_of(branch)
+    rows: list[Value] | None = None
+    is_stored = False
+    for wanted in columns:
+        column = kept.get(wanted)
+        if column is not None and column.is_filled:
+            yield wanted, column.vector
+            continue
+        if rows is None:
+            rows, is_stored = yield from _rows_of(branch)
+        yield wanted, _vector_of(rows, wanted, is_stored)
+
+
 def _at(rows: list[Value], places: list[int]) -> list[Value]:
     if len(places) > FEW:
         return list(itemgetter(*places)(rows))
@@ -296,9 +323,14 @@ def chunks(tree: Tree, low: Bound = None, high: Bound = None) -> Iterator[ScanPa
         first = 0 if low is None else bisect_right(separators, low)
         last = len(separators) if high is None else bisect_left(separators, high)
         for at in range(first, last + 1):
-            yield from chunks(
-                tree.children[at], low if at == first else None, high if at == last else None
-            )
+            child = tree.children[at]
+            below = low if at == first else None, high if at == last else None
+            if child.height == 1 and below == (None, None):
+                assert type(child) is Branch
+                following = tree.children[at + 1 : min(last + 1, at + COLUMNS_LOADED_AT_ONCE)]
+                yield Chunk(child, 0, child.length, following)
+            else:
+                yield from chunks(child, *below)
         return
     if type(tree) is Branch:
         if low is None and high is None:

@@ -24,11 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import compress
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, final
 
 import msgspec
 
 from qserver.values.encoding import encode_columns
+
+if TYPE_CHECKING:
+    from qserver.values.vector_families import ColumnVector
+    from qserver.values.vectors import Vector
 
 Key: TypeAlias = tuple[Any, ...]
 Value: TypeAlias = tuple[Any, ...]
@@ -67,6 +71,17 @@ class PageStore(Protocol):
 
     def contents(self, leaf: Leaf) -> bytes:
         """Return what is stored of a leaf that is gone or packed; equal bytes are equal entries."""
+
+    def load_columns(
+        self, pages: Sequence[Branch], columns: Sequence[ColumnVector]
+    ) -> dict[tuple[int, ColumnVector], Vector | None]:
+        """Return those columns of pages that are saved, each with the number of its page.
+
+        Fails never: what cannot be read is not saved.
+        """
+
+    def note_filled(self, page: Branch) -> None:
+        """Note that a page has vectors that might be saved."""
 
     def note_copied(self, leaf: Leaf) -> None:
         """Count the entries of a saved leaf that a new leaf shares, which pins them."""

@@ -57,6 +57,11 @@ class ColumnVector(NamedTuple):
     scale: int = 0
 
 
+def as_texts(wanted: ColumnVector) -> ColumnVector:
+    """Return a column of text as texts as they are."""
+    return wanted._replace(family=TEXTS)
+
+
 def family_of(sql_type: SqlType) -> str | None:
     return _FAMILIES.get(sql_type.kind)
 

@@ -48,7 +48,10 @@ _EXACT_AS_FLOAT: Final = 2.0**50
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_INTEGER_TYPES: Final = (np.int8, np.int16, np.int32, np.int64)
+_INTEGER_LIMITS: Final[tuple[tuple[type[np.signedinteger[Any]], int, int], ...]] = tuple(
+    (kind, -(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1)
+    for kind, size in ((np.int8, 1), (np.int16, 2), (np.int32, 4), (np.int64, 8))
+)
 
 
 class Vector:
@@ -162,11 +165,16 @@ def distinct_integers(values: Array) -> Array:
 def integers(values: Array, nulls: Array | None, scale: int = 0) -> Vector:
     """Return a vector of integers, in the smallest type that holds them."""
     low, high = int(values.min()), int(values.max())
-    for kind in _INTEGER_TYPES:
-        limits = np.iinfo(kind)
-        if limits.min <= low and high <= limits.max:
-            return Vector(values.astype(kind, copy=False), nulls, low, high, scale)
-    raise AssertionError("64 bits hold all integers of 64 bits")
+    kind = smallest_integer_type(low, high)
+    return Vector(values.astype(kind, copy=False), nulls, low, high, scale)
+
+
+def smallest_integer_type(low: int, high: int) -> type[np.signedinteger[Any]]:
+    """Return the smallest type that holds all integers from one to another."""
+    for kind, least, most in _INTEGER_LIMITS:
+        if least <= low and high <= most:
+            return kind
+    raise OverflowError("64 bits hold all integers of 64 bits")
 
 
 def _floats(values: Array, nulls: Array | None) -> Vector | None:

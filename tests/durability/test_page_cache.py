@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import pytest
 
@@ -21,6 +22,9 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.storage.columns import Chunk
 from qserver.storage.page import Branch, Key, Leaf, LeafEntries, Tree, Value
 from qserver.values.vector_families import INTEGER, ColumnVector
+from qserver.values.vectors import Vector
+
+Columns: TypeAlias = dict[tuple[int, ColumnVector], Vector | None]
 
 
 class Kept:
@@ -56,6 +60,12 @@ class Store:
 
     def note_copied(self, leaf: Leaf) -> None:
         raise AssertionError("nothing is copied")
+
+    def load_columns(self, pages: Sequence[Branch], columns: Sequence[ColumnVector]) -> Columns:
+        return {}
+
+    def note_filled(self, page: Branch) -> None:
+        """Nobody saves columns here."""
 
 
 def saved_leaves(count: int, store: Store, rows: int = 10) -> list[Leaf]:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from qserver.storage import btree, columns
 from qserver.storage.btree import apply
-from qserver.storage.columns import Chunk, VectorCache, chunks
+from qserver.storage.columns import Chunk, chunks
 from qserver.storage.page import EMPTY, Branch, Tree, Value
+from qserver.storage.vector_cache import VectorCache
 from qserver.values.vector_families import INTEGER, ColumnVector
 
 FIRST = ColumnVector(0, INTEGER)

@@ -51,6 +51,10 @@ class RowChunk:
             yield
         self.is_ready = True
 
+    def load(self, columns: tuple[ColumnVector, ...], vectors: Any) -> Iterator[None]:
+        """Nothing to do: nobody saves these rows."""
+        return iter(())
+
     def has(self, wanted: ColumnVector) -> bool:
         return wanted in self._vectors
 

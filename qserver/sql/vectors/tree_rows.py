@@ -16,8 +16,7 @@ from qserver.sql.vectors.operations import Refused, full, is_one
 from qserver.sql.vectors.program import JoinedColumn, Program
 from qserver.sql.vectors.text_operations import texts
 from qserver.sql.vectors.tree_digits import OwnDigits
-from qserver.values import vector_families as families
-from qserver.values.vector_families import ColumnVector
+from qserver.values.vector_families import ColumnVector, as_texts
 from qserver.values.vectors import Array, Vector
 
 Columns = Mapping[JoinedColumn, Vector]
@@ -37,10 +36,6 @@ class ScannedColumns(dict[JoinedColumn, Vector]):
             parts.append(chunk.column(column if chunk.has(column) else as_texts(column)))
         found = self[wanted] = together(parts)
         return found
-
-
-def as_texts(column: ColumnVector) -> ColumnVector:
-    return ColumnVector(column.position, families.TEXTS)
 
 
 def together(parts: list[Vector]) -> Vector:

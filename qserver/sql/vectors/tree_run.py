@@ -26,7 +26,7 @@ from qserver.sql.vectors.tree_digits import OwnDigits
 from qserver.sql.vectors.tree_first_rows import FirstTreeRows
 from qserver.sql.vectors.tree_folding import WAITING_MAX
 from qserver.sql.vectors.tree_grouping import Grouping
-from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, as_texts, together
+from qserver.sql.vectors.tree_rows import ScannedColumns, TreeRows, together
 from qserver.sql.vectors.trees import (
     FilterPart,
     Finish,
@@ -40,7 +40,7 @@ from qserver.sql.vectors.trees import (
 )
 from qserver.values import vector_families as families
 from qserver.values.keys import Row
-from qserver.values.vector_families import ColumnVector
+from qserver.values.vector_families import ColumnVector, as_texts
 from qserver.values.vectors import Array, Vector
 
 Batches: TypeAlias = Iterator[TreeRows | None]
@@ -212,10 +212,13 @@ class TreeRun:
     def _scan(self, part: ScanPart) -> Batches:
         columns = self._tree.columns_of(part.source)
         vectors = None if self._context.pages is None else self._context.pages.vectors
+        texts = [as_texts(each) for each in columns if each.family == families.TEXT]
+        loaded = (*columns, *texts)
         batch: list[Chunk] = []
         rows = 0
         steps = 1 if part.check is None else len(part.check.program.steps)
         for chunk in all_chunks(self._parts(part), self._context, len(columns)):
+            yield from chunk.load(loaded, vectors)
             for wanted in columns:
                 yield from self._prepared(chunk, wanted, vectors)
             is_plain = any(not chunk.has(each) for each in columns)

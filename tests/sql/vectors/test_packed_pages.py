@@ -6,14 +6,13 @@ from random import Random
 
 import pytest
 
-from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.storage.page import Leaf, Value, read_stored
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 from tests.sql.vectors.queries import TABLE, Writer
 from tests.sql.vectors.test_same_answers import assert_some_were_taken
-from tests.sql.vectors.vectors import both, counted_chunks, tiny_chunks
+from tests.sql.vectors.vectors import LogWithoutColumns, both, counted_chunks, tiny_chunks
 
 ROWS = 100
 QUERIES = 30
@@ -36,7 +35,7 @@ async def test_random_queries_answer_the_same_over_packed_pages(
         return found
 
     monkeypatch.setattr("qserver.storage.columns.read_stored", counted)
-    log = MemoryLog()
+    log = LogWithoutColumns()
     with tiny_chunks(chance.choice((1, 40, 1000))):
         async with opened_sql(log) as database:
             await database.execute(TABLE)
@@ -66,7 +65,7 @@ async def test_a_first_scan_fills_columns_of_packed_pages_if_it_reads_all(
 ) -> None:
     """To unpack the rows would take longer than to fill a column."""
     monkeypatch.setattr(PageCache, "may_unpack", lambda *_: False)
-    log = MemoryLog()
+    log = LogWithoutColumns()
     async with opened_sql(log) as database:
         await database.execute("CREATE TABLE t (id INT PRIMARY KEY, i4 INT NOT NULL)")
         await database.execute("INSERT INTO t SELECT n, n FROM generate_series(1, 10000) n")

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from qserver.durability import saved_columns
+from qserver.durability.memory import MemoryLog
 from qserver.errors import QserverError
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.sql.vectors import attempts, grouping, scans
@@ -23,6 +25,7 @@ def tiny_chunks(batch_rows: int = 40) -> Iterator[None]:
         for name, size in (("MAX", 6), ("BUILT", 5), ("MIN", 3)):
             patch.setattr(btree, f"PAGE_ENTRIES_{name}", size)
         patch.setattr(columns, "VECTOR_ROWS_MIN", 4)
+        patch.setattr(saved_columns, "VECTOR_ROWS_MIN", 4)
         patch.setattr(scans, "BATCH_ROWS_MAX", batch_rows)
         patch.setattr(scans, "pays_at_once", lambda *_: True)
         patch.setattr(grouping, "ROWS_OF_GROUP_MIN", 1)
@@ -30,6 +33,13 @@ def tiny_chunks(batch_rows: int = 40) -> Iterator[None]:
         rule = import_module("qserver.sql.optimizer.vectorization")
         patch.setattr(rule, "VECTOR_ROWS_MIN", 0)
         yield
+
+
+class LogWithoutColumns(MemoryLog):
+    """No column that was saved is found."""
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        return super().load([number for number in numbers if number > 0])
 
 
 @contextmanager
