@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Final
 from zlib import compress
 
@@ -27,7 +27,8 @@ from qserver.durability.live_copy import copy_live
 from qserver.durability.live_log import LiveLog
 from qserver.durability.records import decode_time
 from qserver.durability.sqlite import open_log
-from qserver.errors import DataCorrupted, LogFailed
+from qserver.durability.sqlite_errors import name_instead
+from qserver.errors import DataCorrupted, LogFailed, QserverError
 from qserver.replication.position import POSITION_PAGE
 
 PART_BYTES: Final = 8 << 20
@@ -74,27 +75,44 @@ class FamilyCopier:
     async def copy(self, generation: str, root: str, members: list[str]) -> FamilyCopy | None:
         """Copy the files of a family into objects of a generation; None if it is gone.
 
-        Raises DataCorrupted for a damaged file, DataInUse for one that changes too fast.
+        Raises DataCorrupted for a damaged file, DataInUse for one that changes too fast, LogFailed
+        if the temporary folder has no room.
         """
-        with TemporaryDirectory(prefix="qserver-backup-") as temporary:
-            copies = DataFolder(Path(temporary))
-            await trio.to_thread.run_sync(self._copy_files, copies, members)
-            time = self._now()
-            there = [
-                name
-                for name in members
-                if copies.file_of(name).exists() and self._files.file_of(name).exists()
-            ]
-            parents = parents_in(copies, there)
-            if root not in parents:
-                return None
-            files = []
-            for name, parent in parents.items():
-                if parent is not None and parent not in parents:
-                    continue
-                end = await self._settled(copies.file_of(name))
-                files.append(await self._saved(generation, copies, name, parent, end))
-            return FamilyCopy(root, time, files)
+        try:
+            with TemporaryDirectory(prefix="qserver-backup-") as temporary:
+                try:
+                    return await self._copied(Path(temporary), generation, root, members)
+                except QserverError as error:
+                    name_instead(error, Path(temporary), Path(gettempdir()))  # another each time
+                    raise
+        except OSError as error:
+            raise LogFailed(
+                f"files cannot be copied in {gettempdir()}: {error.strerror or error}",
+                hint="It needs room for the files of the largest family; the variable TMPDIR names"
+                " another folder.",
+            ) from error
+
+    async def _copied(
+        self, folder: Path, generation: str, root: str, members: list[str]
+    ) -> FamilyCopy | None:
+        copies = DataFolder(folder)
+        await trio.to_thread.run_sync(self._copy_files, copies, members)
+        time = self._now()
+        there = [
+            name
+            for name in members
+            if copies.file_of(name).exists() and self._files.file_of(name).exists()
+        ]
+        parents = parents_in(copies, there)
+        if root not in parents:
+            return None
+        files = []
+        for name, parent in parents.items():
+            if parent is not None and parent not in parents:
+                continue
+            end = await self._settled(copies.file_of(name))
+            files.append(await self._saved(generation, copies, name, parent, end))
+        return FamilyCopy(root, time, files)
 
     def _copy_files(self, copies: DataFolder, members: list[str]) -> None:
         for name in members:

@@ -6,9 +6,11 @@ instance or the container, calls that block without Python's lock. It is the ext
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from html import unescape
 from typing import Any, Final
 
 from qserver.archive.objects import Key, ObjectMissing, TargetAway
@@ -17,6 +19,14 @@ from qserver.errors import InvalidRequest, InvalidSetting
 SCHEME: Final = "s3://"
 REMOVED_AT_ONCE: Final = 500
 _REGION: Final = "us-east-1"
+_NO_BUCKET: Final = "<Code>NoSuchBucket</Code>"
+_SAID: Final = re.compile(
+    r"<Code>(?P<code>\w+)</Code>(?:\s*<Message>(?P<message>[^<]*)</Message>)?"
+)
+_SERVER: Final = re.compile(r"Error performing [A-Z]+ (https?://[^/?\s]+)")
+_KEYS_OF_MACHINES: Final = ("http://169.254.169.254", "http://169.254.170.2")
+_UNSENT: Final = "error sending request"
+_TOOK: Final = re.compile(r" in [\d.]+\w?s(?:, after \d+ retries[^-]*)?")
 
 
 class S3Objects:
@@ -67,7 +77,9 @@ class S3Objects:
         with self._away():
             try:
                 return bytes(self._calls.get(self._store, name).bytes())
-            except self._missing:
+            except self._missing as error:
+                if _NO_BUCKET in str(error):
+                    raise
                 raise ObjectMissing(f"{self._url}/{name} is not there") from None
 
     def keys(self) -> list[Key]:
@@ -89,7 +101,7 @@ class S3Objects:
             yield
         except (self._failure, OSError) as error:
             raise TargetAway(
-                f"{self._url} cannot be used: {_first_line(error)}",
+                f"{self._url} cannot be used: {_reason(error)}",
                 hint="See to it that the bucket is there, and that region, endpoint and keys are"
                 " right (AWS_REGION, AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).",
             ) from error
@@ -98,6 +110,15 @@ class S3Objects:
         return f"objects in {self._url}"
 
 
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return text if len(text) <= 300 else f"{text[:300]}…"
+def _reason(error: Exception) -> str:
+    """Say why in a line, the same each time: the library's has how long it took, and XML."""
+    text = str(error).strip()
+    if found := _SAID.search(text):
+        return f"{unescape(found['message'] or 'it is refused').rstrip('.')} ({found['code']})"
+    server = _SERVER.search(text)
+    if server is not None and server[1] in _KEYS_OF_MACHINES:
+        return "there are no keys in the environment, and none of this machine"
+    if server is not None and _UNSENT in text:
+        return f"nothing answers at {server[1]}"
+    line = _TOOK.sub("", text.partition("\n")[0])
+    return line if len(line) <= 300 else f"{line[:300]}…"

@@ -56,18 +56,18 @@ def copy_live(
                 new_file(target)  # readable only by its owner, before it has content
             _copy_mark(source, target)
             log = _copied(source, target, copy)
+            # A log read while it grows can look damaged, but not in every attempt.
+            is_broken = log is not None and is_damaged(log)
+            if log is not None and not is_broken:
+                if log:
+                    new_file(_beside(target))
+                    _beside(target).write_bytes(_current_frames(log))
+                return
         except OSError as error:
             raise LogFailed(
                 f"{source} cannot be copied to {target}: {error.strerror or error}",
                 hint="See to it that the one can be read and that there is room for the other.",
             ) from error
-        # A log read while it grows can look damaged, but not in every attempt.
-        is_broken = log is not None and is_damaged(log)
-        if log is not None and not is_broken:
-            if log:
-                new_file(_beside(target))
-                _beside(target).write_bytes(_current_frames(log))
-            return
     if is_broken:
         raise DataCorrupted(
             f"{_beside(source)} is damaged",

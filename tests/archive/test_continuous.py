@@ -18,6 +18,7 @@ from qserver.durability.data_folder import DataFolder
 from qserver.errors import DataCorrupted, DataInUse
 from tests.archive.databases import Database, MemoryObjects, records_of
 from tests.archive.running import DAY, Running
+from tests.durability.small_disks import small_disk
 
 
 @pytest.fixture(autouse=True)
@@ -221,6 +222,29 @@ async def test_a_target_that_somebody_has_emptied_is_noticed(
     async with running.run():
         await running.saved()
     assert (await running.rebuilt(tmp_path / "new")).ends == {"one": 2}
+
+
+async def test_a_full_temporary_folder_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qserver.archive.continuous.COPY_PAUSE_SECONDS", 0.01)
+    one = Database(tmp_path / "data", "one")
+    await one.commit(100)
+    with small_disk(tmp_path / "small", "1m") as small:
+        monkeypatch.setattr("tempfile.tempdir", str(small))
+        size = DataFolder(tmp_path / "data").file_of("one").stat().st_size
+        for left in (0, 4096, size // 2, size):
+            running = Running(tmp_path / "data", MemoryObjects())
+            filled = small / "filled"
+            filled.write_bytes(b"x" * ((1 << 20) - left))
+            async with running.run():
+                await running.eventually(lambda: running.continuous.status().trouble)  # noqa: B023
+                filled.unlink()
+                await running.saved()
+            told = [line for line in running.said if str(small) in line]
+            assert len(told) == 1, running.said
+            assert running.continuous.status().trouble is None
+            assert list(small.iterdir()) == []
 
 
 def test_what_a_kill_has_left_goes_with_its_generation(tmp_path: Path) -> None:

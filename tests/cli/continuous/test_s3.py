@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -43,7 +44,8 @@ pytestmark = [
 class Moto:
     """A server with a bucket, at the same port whenever it is started. It keeps nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._settings = settings or {}
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -56,7 +58,9 @@ class Moto:
     def start(self) -> None:
         command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(self.port)]
         nothing = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdout=nothing, stderr=nothing)
+        self._process = subprocess.Popen(
+            command, stdout=nothing, stderr=nothing, env={**os.environ, **self._settings}
+        )
         eventually(self._makes_bucket, "moto does not begin")
 
     def _makes_bucket(self) -> bool:
@@ -107,13 +111,33 @@ def test_objects_are_written_listed_read_and_removed(environment: dict[str, str]
 def test_a_bucket_that_is_not_there_and_a_place_that_is_none_are_told(
     environment: dict[str, str],
 ) -> None:
-    with pytest.raises(TargetAway, match="cannot be used") as caught:
-        S3Objects("s3://nobody-has-this/x", environment).save("a", b"")
-    assert "AWS_REGION" in str(caught.value.hint)
+    nowhere = S3Objects("s3://nobody-has-this/x", environment)
+    for call in (lambda: nowhere.save("a", b""), lambda: nowhere.load("a"), nowhere.keys):
+        with pytest.raises(TargetAway, match=r"bucket does not exist \(NoSuchBucket\)") as caught:
+            call()
+        assert "AWS_REGION" in str(caught.value.hint)
     with pytest.raises(InvalidRequest, match="names no bucket"):
         S3Objects("s3:///x", environment)
-    with pytest.raises(TargetAway):
+    with pytest.raises(TargetAway, match=r"nothing answers at http://127\.0\.0\.1:9$"):
         S3Objects("s3://bucket/x", environment, "http://127.0.0.1:9").keys()
+
+
+@pytest.mark.long
+def test_keys_that_are_wrong_are_told_and_end_the_command(
+    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only a service that asks for keys can refuse them."""
+    asking = Moto({"INITIAL_NO_AUTH_ACTION_COUNT": "1"})
+    asking.start()
+    try:
+        flags = ("--data", str(tmp_path / "new"), "--endpoint-url", asking.url)
+        assert main(["restore", "s3://bucket/x", *flags]) == 1
+    finally:
+        asking.stop()
+    said = capsys.readouterr().err
+    assert "does not exist in our records (InvalidAccessKeyId)" in said
+    assert "AWS_ACCESS_KEY_ID" in said and "Traceback" not in said
+    assert not (tmp_path / "new").exists()
 
 
 class Failing(BaseHTTPRequestHandler):
