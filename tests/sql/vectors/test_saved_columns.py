@@ -168,6 +168,7 @@ async def test_a_column_that_cannot_be_used_is_made_of_its_rows_again(kind: str)
         assert over_vectors == by_rows
         is_damage = kind != "of another release"
         assert [text for text, _ in reports] == ["a saved column cannot be read"] * is_damage
+        await database.execute(SUM)  # the first time, rows may be cheaper
         assert database.database.pages.trouble is None, "no answer was wrong or missing"
         await database.database.checkpoint()
     async with opened_sql(log) as database:
