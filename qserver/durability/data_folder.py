@@ -27,7 +27,7 @@ from qserver.durability.open_logs import OpenLogs
 from qserver.durability.port import Log, StoredPage
 from qserver.durability.reserve import Reserve
 from qserver.durability.serial_queue import SerialQueue
-from qserver.durability.sqlite import SqliteLog, StillCopy, open_log
+from qserver.durability.sqlite import SqliteLog, StillCopy, never_alone, open_log
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import DataCorrupted, LogFailed
 
@@ -45,10 +45,17 @@ STAGED: Final = ".staged"
 class DataFolder:
     """The logs in a folder, by name. The user of a DataFolder has locked it, see `folder`."""
 
-    def __init__(self, path: Path, *, syncs_appends: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        syncs_appends: bool = True,
+        is_alone: Callable[[], bool] = never_alone,
+    ) -> None:
         """Without `syncs_appends` its files are copies of a replicated log, see `open_log`."""
         self._path = path
         self._syncs_appends = syncs_appends
+        self._is_alone = is_alone
         self._threads = ThreadPool()
         self._logs = OpenLogs(self.open_file, self.close_file)
         self._reserve = Reserve(path)
@@ -78,7 +85,9 @@ class DataFolder:
                 f"{path} is missing, and a branch has pages in it",
                 hint="Put the file back, or restore a backup of the whole folder.",
             )
-        return await open_log(path, self._threads, syncs_appends=self._syncs_appends)
+        return await open_log(
+            path, self._threads, syncs_appends=self._syncs_appends, is_alone=self._is_alone
+        )
 
     async def close_file(self, name: str, log: Log) -> None:
         assert isinstance(log, SqliteLog)

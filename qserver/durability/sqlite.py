@@ -4,18 +4,15 @@
 from the event loop. This module decides only where an append runs.
 
 Each append is one SQLite transaction with one sync, however many records it holds. While it syncs
-in a thread, the log writer gathers the next group, and pages are loaded. As long as a sync takes
-less time than waking a thread and being woken by it, small groups are synced without one. Only
-syncs without a thread tell how long that is: one in a thread also waits for the interpreter. So a
-disk that has not stalled is tried now and then.
+in a thread, the log writer gathers the next group, and pages are loaded. While syncs are short, the
+event loop waits for those of small groups (`sync_times`).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -35,30 +32,30 @@ from qserver.durability.port import (
 from qserver.durability.scratch_file import ScratchFile
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
+from qserver.durability.sync_times import SyncTimes
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
-SYNC_HERE_SECONDS_MAX: Final = 0.0003
-"""Syncs are made without a thread while they take no longer than this."""
-
 SYNC_HERE_BYTES_MAX: Final = 65_536
+"""The loop waits for no longer append."""
 
-SYNC_STALL_SECONDS: Final = 0.005
-SYNC_DOUBT: Final = 100
-"""After a sync that took SYNC_STALL_SECONDS, or too long without a thread, all use a thread for so
-many times as long. So a disk takes about a hundredth of the event loop's time by stalling."""
 
-NEWEST_SHARE: Final = 0.2
-"""The weight of the newest sync in the moving average."""
+def never_alone() -> bool:
+    return False
 
 
 async def open_log(
-    path: Path, threads: ThreadPool | None = None, *, syncs_appends: bool = True
+    path: Path,
+    threads: ThreadPool | None = None,
+    *,
+    syncs_appends: bool = True,
+    is_alone: Callable[[], bool] = never_alone,
 ) -> SqliteLog:
     """Open the log in a file, and make it if necessary. Close it with `aclose`, or use `with`.
 
     Logs that are open at the same time should share their threads. Without `syncs_appends` a power
-    failure may make the file older, up to the last `sync_pages`.
+    failure may make the file older, up to the last `sync_pages`. `is_alone` returns whether just
+    one request has arrived since it was last asked: then nobody else waits while the loop appends.
 
     Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse (a
     second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
@@ -66,7 +63,7 @@ async def open_log(
     file = SqliteFile(path, syncs_appends=syncs_appends)
     queue = SerialQueue(threads or ThreadPool(), path.name, file.rest)
     file.freely = queue.freely
-    log = SqliteLog(file, queue)
+    log = SqliteLog(file, queue, is_alone)
     try:
         await log.open()
     except BaseException:
@@ -78,14 +75,12 @@ async def open_log(
 class SqliteLog:
     """Made by `open_log`. After a failure each call tries the file again."""
 
-    def __init__(self, file: SqliteFile, queue: SerialQueue) -> None:
+    def __init__(self, file: SqliteFile, queue: SerialQueue, is_alone: Callable[[], bool]) -> None:
         self._file = file
         self._queue = queue
+        self._is_alone = is_alone
         self.borrowed = Leases()
-        self.sync_seconds = 0.0
-        """The moving average of the durations of appends without a thread."""
-        self._doubted_until = inf
-        """A disk has to show first that it does not stall."""
+        self.sync_times = SyncTimes(perf_counter)
 
     @property
     def path(self) -> Path:
@@ -99,38 +94,26 @@ class SqliteLog:
 
         Either way a failure is raised where the append is awaited.
         """
+        is_alone = self._is_alone() and len(records) == 1
         if (
-            perf_counter() >= self._doubted_until
+            self.sync_times.may_wait(is_alone)
             and self._file.is_open
             and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
         ):
             try:
-                if self._queue.run_here(self._append, records, True):
+                if self._queue.run_here(self._append, records, True, is_alone):
                     return APPENDED
             except Exception as error:
                 return Ended(error)
-        return self._queue.begin(partial(self._append, records, False))
+        return self._queue.begin(partial(self._append, records, False, is_alone))
 
-    def _append(self, records: Sequence[StoredRecord], here: bool) -> None:
+    def _append(self, records: Sequence[StoredRecord], here: bool, is_alone: bool) -> None:
         """Append, and note how long it took; `here`: without a thread."""
         file, began = self._file, perf_counter()
         file.append(records)
-        took = perf_counter() - began
-        if took > SYNC_STALL_SECONDS:
-            self._doubt(took)
-        elif self._doubted_until == inf:
-            self._doubted_until = 0.0
+        self.sync_times.note(perf_counter() - began, here, is_alone)
         if file.has_to_rest:
             self._queue.idle_soon()
-        if here:
-            newest = min(took, 2 * SYNC_HERE_SECONDS_MAX)  # one that is long is chance, two are not
-            self.sync_seconds += NEWEST_SHARE * (newest - self.sync_seconds)
-            if self.sync_seconds > SYNC_HERE_SECONDS_MAX:
-                self._doubt(took)
-                self.sync_seconds = 0.0
-
-    def _doubt(self, took: float) -> None:
-        self._doubted_until = perf_counter() + SYNC_DOUBT * took
 
     async def save_records(self, records: Sequence[StoredRecord]) -> None:
         await self._queue.run(lambda: self._file.save_records(records))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 class Batch:
     """One for all databases of a process, reused."""
 
-    __slots__ = ("_ends", "is_active", "is_open")
+    __slots__ = ("_ends", "_requests", "is_active", "is_open")
 
     def __init__(self) -> None:
         self.is_open = False
@@ -24,9 +24,16 @@ class Batch:
         self.is_active = False
         """Whether it is open, or ending."""
         self._ends: deque[Callable[[], None]] = deque()
+        self._requests = 0
 
-    def open(self) -> None:
+    def open(self, requests: int = 1) -> None:
         self.is_open = self.is_active = True
+        self._requests += requests
+
+    def was_of_one(self) -> bool:
+        """Return whether just one request has arrived since the last call."""
+        requests, self._requests = self._requests, 0
+        return requests == 1
 
     def at_end(self, call: Callable[[], None]) -> None:
         """Add a call, which must not raise, to make when all requests have begun."""

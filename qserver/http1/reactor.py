@@ -48,7 +48,7 @@ Readable = Callable[[], bool]
 class BatchPort(Protocol):
     """Requests that arrived together."""
 
-    def open(self) -> None:
+    def open(self, requests: int) -> None:
         """Called before the first of them is handled."""
 
     def end(self) -> None:
@@ -58,7 +58,7 @@ class BatchPort(Protocol):
 class NoBatch:
     """For an application that leaves no work until the end."""
 
-    def open(self) -> None:
+    def open(self, requests: int) -> None:
         pass
 
     def end(self) -> None:
@@ -118,11 +118,11 @@ class Reactor:
         if self._turns.is_contended:
             _keep(ready, arrived)
         else:
-            self._call_alone(iter(arrived))
+            self._call_alone(iter(arrived), len(arrived))
         if ready:
             self._call_in_turns()
 
-    def _call_alone(self, arrived: Iterator[tuple[int, int]]) -> None:
+    def _call_alone(self, arrived: Iterator[tuple[int, int]], many: int) -> None:
         """Call connections until one is of a second owner; keep the others.
 
         A stranger among them counts as of the owner before it, until it is called again.
@@ -130,7 +130,7 @@ class Reactor:
         turns, owners, call = self._turns, self._owners, self._call
         only_owner, owner_of_call = turns.only_owner(), turns.owner
         turns.set_owner(None)
-        self._batch.open()
+        self._batch.open(many)
         for descriptor, events in arrived:
             call(descriptor, events)
             owners[descriptor] = owner = owner_of_call()
@@ -151,7 +151,7 @@ class Reactor:
                 del by_owner[owner]
             if descriptor in ready:
                 turns.begin(owner)
-                self._batch.open()
+                self._batch.open(1)
                 self._call(descriptor, ready.pop(descriptor))
                 self._batch.end()
                 self._owners[descriptor] = turns.end()

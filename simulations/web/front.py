@@ -78,7 +78,7 @@ class Front:
         arrived, self._arrived = self._arrived, []
         if len(arrived) > 1:
             world.reach("several requests began as one batch")
-        world.batch.open()
+        world.batch.open(len(arrived))
         for begin in arrived:
             begin()
         world.batch.end()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
 import trio
 
-from qserver.durability import sqlite, sqlite_file, still_file, upkeep
+from qserver.durability import sqlite, sqlite_file, still_file, sync_times, upkeep
 from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import SqliteFile
+from qserver.durability.sync_times import SyncTimes
 from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
@@ -80,8 +81,15 @@ async def test_an_error_of_a_call_here_is_raised_here_and_the_next_call_is_done(
 
 def always_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is."""
-    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
-    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
+    monkeypatch.setattr(sync_times, "SHORT_SECONDS", 60.0)
+    monkeypatch.setattr(sync_times, "STALL_SECONDS", 60.0)
+
+
+def known() -> SyncTimes:
+    """The disk has shown what it is."""
+    times = SyncTimes(perf_counter)
+    times.note(0.0, here=False, is_alone=False)
+    return times
 
 
 class Threads:
@@ -118,28 +126,49 @@ async def test_a_sync_in_a_thread_that_waits_for_the_interpreter_keeps_no_append
 ) -> None:
     """So a server that has begun with threads does not stay with them for ever."""
     threads = Threads(monkeypatch)
-    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
-    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 1e-9)
-    monkeypatch.setattr(sqlite, "NEWEST_SHARE", 1.0)
-    monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
+    monkeypatch.setattr(sync_times, "STALL_SECONDS", 60.0)
+    monkeypatch.setattr(sync_times, "SHORT_SECONDS", 1e-9)
+    monkeypatch.setattr(sync_times, "NEWEST_SHARE", 1.0)
+    monkeypatch.setattr(sync_times, "SHARE", 1e-6)
     async with await open_log(tmp_path / "log") as log:
-        await log.append([(1, b"one")])  # longer than SYNC_HERE_SECONDS_MAX, but in a thread
+        await log.append([(1, b"one")])  # longer than SHORT_SECONDS, but in a thread
         await log.append([(2, b"two")])  # too long here
         await log.append([(3, b"three")])
         assert threads.here == [False, True, False]
-        assert log._doubted_until > time.perf_counter()
-        log._doubted_until = 0.0  # when the doubt is over, it is tried again
+        assert not log.sync_times.may_wait(is_alone=False)
+        log.sync_times = known()  # when the doubt is over, it is tried again
         await log.append([(4, b"four")])
         assert threads.here == [False, True, False, True]
+
+
+async def test_a_lone_client_waits_for_a_sync_here_that_is_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(monkeypatch)
+    monkeypatch.setattr(sync_times, "STALL_SECONDS", 60.0)
+    monkeypatch.setattr(sync_times, "SHORT_SECONDS", 1e-9)
+    monkeypatch.setattr(sync_times, "SHORT_SECONDS_ALONE", 60.0)
+    monkeypatch.setattr(sync_times, "SHARE", 1e-6)
+    alone = iter([True, True, True, False, False, True])
+    async with await open_log(tmp_path / "log", is_alone=lambda: next(alone)) as log:
+        await log.append([(1, b"one")])  # the disk has to show first what it is
+        await log.append([(2, b"two")])
+        await log.append([(3, b"three"), (4, b"four")])  # of two, whatever the server thinks
+        log.sync_times = known()
+        log.sync_times.note(1.0, here=True, is_alone=True)
+        await log.append([(5, b"five")])  # others would wait
+        log.sync_times = known()
+        await log.append([(6, b"six")])
+        assert threads.here == [False, True, False, False, True]
 
 
 async def test_one_append_that_is_long_is_chance_and_several_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = Threads(monkeypatch)
-    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
-    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 1e-9)
-    monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
+    monkeypatch.setattr(sync_times, "STALL_SECONDS", 60.0)
+    monkeypatch.setattr(sync_times, "SHORT_SECONDS", 1e-9)
+    monkeypatch.setattr(sync_times, "SHARE", 1e-6)
     async with await open_log(tmp_path / "log") as log:
         for version in range(1, 9):
             await log.append([(version, b"data")])
@@ -225,11 +254,11 @@ async def test_a_disk_that_is_new_stalls_or_is_closed_is_left_to_a_thread(
     always_quick(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
         await log.append([(1, b"one")])
-        monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 0.0)
-        monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
+        monkeypatch.setattr(sync_times, "STALL_SECONDS", 0.0)
+        monkeypatch.setattr(sync_times, "SHARE", 1e-6)
         await log.append([(2, b"two")])  # it stalled
         await log.append([(3, b"three")])
-        log._doubted_until = 0.0
+        log.sync_times = known()
         log._file.close()
         await log.append([(4, b"four")])
         assert threads.here == [False, True, False, False]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from math import inf
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 import trio
 
 from qserver.durability import wal_sync
 from qserver.durability.sqlite import SqliteLog, open_log
+from qserver.durability.sync_times import SyncTimes
 from qserver.errors import LogFailed
 
 PAGES = [(number, bytes([number]) * 100) for number in range(1, 6)]
@@ -47,7 +48,7 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> Syncs:
 
 
 async def append(log: SqliteLog, version: int, done: list[int]) -> None:
-    log._doubted_until = inf  # it is done in a thread
+    log.sync_times = SyncTimes(perf_counter)  # it is done in a thread
     await log.append([(version, b"record")])
     done.append(version)
 

@@ -89,6 +89,17 @@ def test_calls_at_the_end_are_made_in_order_and_may_add_others() -> None:
     assert repr(batch) == "a batch that is over, 0 calls at its end"
 
 
+def test_a_batch_counts_requests_until_it_is_asked() -> None:
+    batch = Batch()
+    assert not batch.was_of_one(), "nothing is known of who came without a batch"
+    for requests, is_one in (((1,), True), ((2,), False), ((1, 1), False), ((1,), True)):
+        for number in requests:
+            batch.open(number)
+            batch.end()
+        assert batch.was_of_one() is is_one
+        assert not batch.was_of_one()
+
+
 async def test_commits_of_a_batch_are_one_round_and_one_sync_and_wake_no_actor() -> None:
     async with Room() as room:
         steps = Steps()

@@ -15,7 +15,7 @@ from typing import Final
 import trio
 
 from qserver.control import plane
-from qserver.durability import sqlite, thread_pool
+from qserver.durability import sync_times, thread_pool
 from qserver.durability.data_folder import DataFolder
 from tests.hot_path.application import requests, serving
 
@@ -35,7 +35,8 @@ async def commit(folder: Path) -> None:
 
 
 def main() -> None:
-    sqlite.SYNC_HERE_SECONDS_MAX = sqlite.SYNC_STALL_SECONDS = 60.0  # type: ignore[misc]
+    sync_times.SHORT_SECONDS = sync_times.STALL_SECONDS = 60.0  # type: ignore[misc]
+    sync_times.SHORT_SECONDS_ALONE = 60.0  # type: ignore[misc]
     thread_pool.TICK_SECONDS = 3600.0  # type: ignore[misc]
     plane.SPACE_POLL_SECONDS = 3600.0  # type: ignore[attr-defined]
     trio.run(commit, Path(sys.argv[1]))

@@ -65,9 +65,7 @@ def create_application(
     if settings.log is not None:
         leads = member is None or member.number == LEADER
         replicated = Replicated(settings, folder, _report, leads=leads)
-    logs: Logs = MemoryLogs() if in_memory else DataFolder(folder)
-    if replicated is not None:
-        logs = replicated.folder
+    logs = _own_logs(settings, world) if replicated is None else replicated.folder
     node = None if replicated is None else replicated.node
     if node is not None and announce is None:
         raise needs_own_server()
@@ -105,6 +103,12 @@ def create_application(
     app = Application(service, running, secrets.token_hex(4) + "-")
     app.node = node
     return app
+
+
+def _own_logs(settings: Settings, world: OrdinaryWorld) -> Logs:
+    if settings.data == IN_MEMORY:
+        return MemoryLogs()
+    return DataFolder(Path(settings.data), is_alone=world.batch.was_of_one)
 
 
 async def _end(service: Service, lock: FolderLock | None) -> None:
