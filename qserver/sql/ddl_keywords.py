@@ -177,7 +177,7 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
             marks[at + 3] = "INDEX"
     if words[at] == "alter":
         change = at + 3 if words[at + 1] == "column" else at + 2
-        if change < len(words):
+        if change < len(words) - 1:
             _mark_change(words, change, marks)
 
 

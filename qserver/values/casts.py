@@ -425,7 +425,7 @@ _READERS: dict[Kind, Cast] = {
     Kind.BYTEA: bytes_from_text,
     Kind.JSON: json_from_text,
     Kind.JSONB: jsonb_from_text,
-    **dict.fromkeys((*TEXT_KINDS, *OPAQUE_KINDS), unchanged),
+    **dict.fromkeys((*TEXT_KINDS, *OPAQUE_KINDS, Kind.UNKNOWN), unchanged),
     Kind.PG_LSN: position_from_text,
     Kind.NAME: name_of_text,
     Kind.INTERNAL_CHAR: _internal_char,

@@ -138,6 +138,12 @@ def _key(program: Program, key: Expression) -> int:
     return number
 
 
+def _is_text_constant(program: Program, number: int) -> bool:
+    """Tell whether a step is a text of the statement, which is no vector."""
+    is_constant = program.steps[number].operation == "constant"
+    return is_constant and program.families[number] == families.TEXT
+
+
 def _call(program: Program, call: AggregateCall, state: int) -> Call:
     aggregate = call.aggregate
     if call.distinct or call.order_by or len(call.arguments) > 1:
@@ -145,6 +151,8 @@ def _call(program: Program, call: AggregateCall, state: int) -> Call:
     kept = None if call.filter is None else program.truth(call.filter)
     if aggregate.name == "count":
         argument = program.value(call.arguments[0]) if call.arguments else None
+        if argument is not None and _is_text_constant(program, argument):
+            raise NotVectorized
         return Call("count", "", argument, kept, state)
     if aggregate.name not in _FAMILIES_OF or len(call.arguments) != 1:
         raise NotVectorized

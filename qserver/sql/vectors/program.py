@@ -117,6 +117,8 @@ class Program:
 
     def _add(self, expression: Expression) -> int:
         if self._is_constant(expression):
+            if expression.type.element is not None:
+                raise NotVectorized  # only an IN has its items as an array
             return self._constant(expression)
         match expression:
             case Column():

@@ -321,7 +321,7 @@ def _read(
             return constant
         return _cast(constant, target, assignment_function(written, target))
     convert = None if function is unchanged else function
-    if convert is not None:
+    if convert is not None and not operand.nullable:  # it is of one row, and has one text
         binding.quoted.append((operand.name, operand.position, convert))
     return several(Slot(operand.name, target, convert, operand.nullable, reader=convert), count)
 
