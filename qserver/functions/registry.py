@@ -94,6 +94,9 @@ class Aggregate:
     gives_null: bool = True
     hypothetical: bool = False
     keeps: bool = False
+    subtracts: bool = False
+    """A sum or a count: what it is for some rows is a difference of two subtotals, if they are
+    exact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,7 +52,9 @@ _LARGEST: Final = repr(float_math.LARGEST)
 
 
 def _count(parameters: tuple[SqlType, ...]) -> Aggregate:
-    return Aggregate("count", parameters, BIGINT, ("0",), "{s0} += 1", "{s0}", gives_null=False)
+    return Aggregate(
+        "count", parameters, BIGINT, ("0",), "{s0} += 1", "{s0}", gives_null=False, subtracts=True
+    )
 
 
 # --- sum -----------------------------------------------------------------------------------------
@@ -70,6 +72,7 @@ def _sums() -> Iterator[Aggregate]:
             first_or + "{s0} + {0}",
             "(None if {s0} is None else fit_bigint({s0}))",
             {"fit_bigint": fit},
+            subtracts=True,
         )
     yield Aggregate(
         "sum",
@@ -79,6 +82,7 @@ def _sums() -> Iterator[Aggregate]:
         first_or + "{s0} + {0}",
         "(None if {s0} is None else Decimal({s0}))",
         {"Decimal": Decimal},
+        subtracts=True,
     )
     yield Aggregate(
         "sum",
@@ -88,6 +92,7 @@ def _sums() -> Iterator[Aggregate]:
         first_or + "exact_add({s0}, {0})",
         "{s0}",
         {"exact_add": numeric_math.exact_add},
+        subtracts=True,
     )
     yield Aggregate(
         "sum",
@@ -130,6 +135,7 @@ def _averages() -> Iterator[Aggregate]:
             "{s0} += {0}; {s1} += 1",
             "(numeric_average({s0}, {s1}) if {s1} else None)",
             {"numeric_average": average},
+            subtracts=True,
         )
     yield Aggregate(
         "avg",
@@ -143,6 +149,7 @@ def _averages() -> Iterator[Aggregate]:
             "exact_add": numeric_math.exact_add,
             "numeric_zero": numeric_math.ZERO,
         },
+        subtracts=True,
     )
     for each in (REAL, DOUBLE):
         yield Aggregate(

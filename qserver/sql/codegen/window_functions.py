@@ -3,14 +3,13 @@
 Rows are sorted by partition and order; within a partition each row has its peers (rows with an
 equal order) and its frame (a slice of the partition, minus exclusions). Aggregates from the start
 of the partition to the current row are running aggregates; over any other frame they are recomputed
-for each distinct frame.
+for each distinct frame, unless they are differences of subtotals.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -29,8 +28,9 @@ from qserver.sql.codegen.sorted_rows import (
     sorted_numbers,
     yield_check,
 )
+from qserver.sql.codegen.window_frames import range_ends
+from qserver.sql.codegen.window_subtotals import Finish, Subtotals, finish_of, subtotals_of
 from qserver.sql.expressions import Expression, WindowCall
-from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.steps import Steps
 
@@ -45,10 +45,6 @@ BYTES_OF_STEP = 1024
 
 ROWS_AT_ONCE = 1024
 """Rows that an aggregate takes between two yield checks."""
-
-_GREATEST = float("inf")
-_LEAST = -_GREATEST
-_INFINITIES = (_LEAST, _GREATEST)
 
 
 def window_values(
@@ -195,13 +191,14 @@ class _Partition:
         self.raw = raw
         self.steps = steps
         self.keys = keys
-        self.keys_backward = keys[::-1]
-        self.known = _not_null(raw)
         self.orders = orders
         self.peer_start: list[int] = []
         self.peer_end: list[int] = []
         self.group: dict[int, int] = {}
         self.group_starts: list[int] = []
+        self.starts: Sequence[int] = ()
+        self.ends: Sequence[int] = ()
+        """Where the frame of each row begins and ends; before and behind all rows, too."""
         self.heavy = 0
         """Steps that a row adds to the aggregate, at most, if they are many."""
         self.rows_at_once = ROWS_AT_ONCE
@@ -236,6 +233,8 @@ class _Partition:
             yield from self._find_peers()
         if self.call.aggregate is not None:
             return (yield from self._aggregate())
+        if self.call.name in _OF_FRAME:
+            yield from self._find_frames()
         compute = _OF_ROW.get(self.call.name)
         if compute is None:
             return _FUNCTIONS[self.call.name](self)  # `_put` computes and charges each
@@ -320,6 +319,13 @@ class _Partition:
         usual = frame.start[0] == "unbounded preceding" and frame.exclude == "no others"
         if usual and frame.end[0] in ("current row", "unbounded following"):
             return (yield from self._carried())
+        yield from self._find_frames()
+        aggregate = self.call.aggregate
+        assert aggregate is not None
+        if frame.exclude == "no others":
+            subtotals = subtotals_of(aggregate, self._chosen_arguments())
+            if subtotals is not None:
+                return (yield from self._moving(finish_of(aggregate), subtotals))
         known: dict[Any, Any] = {}
         values = []
         for number in range(len(self.rows)):
@@ -329,6 +335,29 @@ class _Partition:
                 known[key] = yield from self._reduced(members)
                 self._keep(known[key], members)
             values.append(known[key])
+            self.context.work += 1
+            if self.context.work > STEPS_BETWEEN_PAUSES:
+                yield from yield_check(self.context)
+        return values
+
+    def _chosen_arguments(self) -> list[Any]:
+        """Return the arguments of each row, None for those that FILTER leaves out."""
+        if self.chosen is None:
+            return self.arguments
+        pairs = zip(self.arguments, self.chosen, strict=True)
+        return [given if chosen else None for given, chosen in pairs]
+
+    def _moving(self, finish: Finish, subtotals: Subtotals) -> Steps[Any]:
+        """Return the aggregate of each frame, as the difference of two subtotals."""
+        sums, counts, subtract = subtotals
+        most = len(self.rows)
+        values = []
+        for start, end in zip(self.starts, self.ends, strict=True):
+            first = start if start > 0 else 0
+            last = end if end < most else most
+            if last <= first:
+                first = last = 0
+            values.append(finish(subtract(sums[last], sums[first]), counts[last] - counts[first]))
             self.context.work += 1
             if self.context.work > STEPS_BETWEEN_PAUSES:
                 yield from yield_check(self.context)
@@ -373,11 +402,8 @@ class _Partition:
 
     def _carried(self) -> Steps[Any]:
         assert self.call.aggregate is not None
-        ends = yield from mapped(self.context, self._end, range(len(self.rows)))
-        feed = self.arguments
-        if self.chosen is not None:
-            pairs = zip(self.arguments, self.chosen, strict=True)
-            feed = [given if chosen else None for given, chosen in pairs]
+        ends = yield from self._ends(self.call.frame.end[0], 1)
+        feed = self._chosen_arguments()
         found: dict[int, Any] = {}
         for value, end in self._values_up_to(feed, list(dict.fromkeys(ends))):
             if end is not None:
@@ -399,7 +425,7 @@ class _Partition:
     # --- frames ---
 
     def _frame(self, number: int) -> Sequence[int]:
-        start, end = max(self._start(number), 0), min(self._end(number), len(self.rows))
+        start, end = max(self.starts[number], 0), min(self.ends[number], len(self.rows))
         members = range(start, max(start, end))
         exclude = self.call.frame.exclude
         if exclude == "no others":
@@ -413,60 +439,36 @@ class _Partition:
         itself = [number] if exclude == "ties" and number in members else []
         return [*before, *itself, *after]
 
-    def _start(self, number: int) -> int:
-        kind, _ = self.call.frame.start
-        if kind == "unbounded preceding":
-            return 0
-        if kind == "current row":
-            return number if self.call.frame.mode == "rows" else self.peer_start[number]
-        return self._offset(number, kind, self.offsets[0], is_start=True)
+    def _find_frames(self) -> Steps[Any]:
+        """Find where the frame of each row begins and ends."""
+        self.starts = yield from self._ends(self.call.frame.start[0], 0)
+        self.ends = yield from self._ends(self.call.frame.end[0], 1)
 
-    def _end(self, number: int) -> int:
-        kind, _ = self.call.frame.end
-        if kind == "unbounded following":
-            return len(self.rows)
+    def _ends(self, kind: str, side: int) -> Steps[Sequence[int]]:
+        """Return the starts of frames (side 0), or their ends (side 1)."""
+        count, mode = len(self.rows), self.call.frame.mode
+        peers = (self.peer_start, self.peer_end)[side]
+        if kind.startswith("unbounded"):
+            return [0 if kind == "unbounded preceding" else count] * count
         if kind == "current row":
-            return number + 1 if self.call.frame.mode == "rows" else self.peer_end[number]
-        return self._offset(number, kind, self.offsets[1], is_start=False)
-
-    def _offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
-        mode = self.call.frame.mode
+            return range(side, count + side) if mode == "rows" else peers
+        offset = self.offsets[side]
+        if mode == "range":
+            descending = self.call.order_by[0].descending
+            back = (kind == "preceding") != descending
+            about = self.raw, self.keys, self.steps, offset, back, descending, peers, side == 0
+            return (yield from range_ends(self.context, *about))
+        moved = int(-offset if kind == "preceding" else offset)
         if mode == "rows":
-            at = number - offset if kind == "preceding" else number + offset
-            return int(at if is_start else at + 1)
-        if mode == "groups":
-            group = self.group[self.peer_start[number]]
-            group = group - offset if kind == "preceding" else group + offset
-            group = group if is_start else group + 1
-            return self.group_starts[int(max(0, min(group, len(self.group_starts) - 1)))]
-        return self._range_offset(number, kind, offset, is_start)
+            return range(moved + side, moved + side + count)
+        group = partial(self._group, moved + side)
+        ends: list[int] = yield from mapped(self.context, group, range(count))
+        return ends
 
-    def _range_offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
-        current = self.raw[number]
-        if current is not None and self.steps.goes_back(offset):
-            raise InvalidFrameOffset("invalid preceding or following size in window function")
-        if current is None or current != current:  # the range of NULL or NaN is its peers
-            return self.peer_start[number] if is_start else self.peer_end[number]
-        descending = self.call.order_by[0].descending
-        back = (kind == "preceding") != descending
-        bound = self._moved(current, offset, back)
-        if bound is None:
-            bound = _LEAST if is_start != descending else _GREATEST
-        low, high = self.known
-        if descending:
-            count, keys = len(self.keys), self.keys_backward
-            find = bisect_right if is_start else bisect_left
-            return count - find(keys, bound, count - high, count - low)
-        find = bisect_left if is_start else bisect_right
-        return find(self.keys, bound, low, high)
-
-    def _moved(self, value: Any, offset: Any, back: bool) -> Any:
-        """Return the bound of the frame from a value; None from one infinity to the other."""
-        steps = self.steps
-        if offset in _INFINITIES and value in _INFINITIES and (value > 0) == back:
-            return None
-        move = steps.subtract if back else steps.add
-        return canonical(move(steps.operand(value), steps.offset(offset)))
+    def _group(self, moved: int, number: int) -> int:
+        """Return where the group begins that is so many behind that of a row."""
+        group = self.group[self.peer_start[number]] + moved
+        return self.group_starts[max(0, min(group, len(self.group_starts) - 1))]
 
 
 def _stops(ends: list[int], rows_at_once: int) -> Iterator[tuple[int, int | None]]:
@@ -477,13 +479,6 @@ def _stops(ends: list[int], rows_at_once: int) -> Iterator[tuple[int, int | None
             yield at, None
         yield end, end
         done = end
-
-
-def _not_null(values: list[Any]) -> tuple[int, int]:
-    """Return the slice of values that are not NULL: NULLs are together, at one end."""
-    count = sum([value is not None for value in values])
-    start = len(values) - count if values and values[0] is None else 0
-    return start, start + count
 
 
 _FUNCTIONS: dict[str, Callable[[_Partition], Iterable[Any]]] = {
