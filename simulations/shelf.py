@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
-from qserver.durability.column_numbers import last_page_of, page_of
+from qserver.durability.column_numbers import page_of
 from qserver.durability.memory import CheckpointRows
 
 
@@ -68,8 +68,7 @@ class Shelf:
                 del there[number]
 
     def last(self) -> int:
-        there = [0, *self.pages, *self.unsynced]
-        return last_page_of(max(there), min(there))
+        return max([0, *self.pages, *self.unsynced])
 
     def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
         there = self.pages | self.unsynced

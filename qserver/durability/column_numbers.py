@@ -47,11 +47,3 @@ def columns_between(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
         last = page
     if last:
         yield -(last << BITS | COLUMNS - 1), -(first << BITS)
-
-
-def last_page_of(greatest: int, least: int) -> int:
-    """Return the last page that there is, or was, by the greatest and the least of all numbers.
-
-    A column may be there whose page was lost: no other page may get its number.
-    """
-    return max(greatest, page_of(least), 0)

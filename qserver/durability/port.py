@@ -12,7 +12,7 @@ count, all at once. Only then may records and pages before it be forgotten.
                                ^ from here on recovery begins with it
 
 Columns of pages are saved like pages, under numbers of their own, see `column_numbers`. They go
-with the page that they belong to.
+with the page that they belong to, which a durable checkpoint has.
 
 The log may keep several checkpoints. It knows them by their versions; what it keeps beside each of
 them, and which are needed, is for others to say (see `kept`).
@@ -165,7 +165,7 @@ class Log(Protocol):
         """Drop checkpoints, and change what is kept beside others: durably, as one step."""
 
     async def last_page(self) -> int:
-        """Return the greatest number of a page, there or with columns there; 0 if there is none."""
+        """Return the greatest number of a page; 0 if there is none."""
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         """Return the next pages with a number greater than `after`, as `read` returns records.

@@ -3,10 +3,11 @@
     seal ‖ MessagePack [format, page, rows, position, family, scale, vector or None]
 
 None: a value does not fit, so the column has no vector. A saved column is derived from the leaves
-below its page. One that is missing, damaged or unknown is made of them again. Numbers of pages are
-never used twice, so a column is never that of another page.
+below its page. One that is missing, damaged or unknown is made of them again. Columns are saved of
+pages that a durable checkpoint has, whose numbers are never used twice: so a column is never that
+of another page.
 
-A checkpoint saves the columns of pages whose rows are new (`loaded_pages`), while these are in
+After a checkpoint come the columns of its pages whose rows are new (`loaded_pages`), which are in
 memory. Where rows change here and there, that would write a page of columns for each changed row:
 there, only columns that scans have filled are saved, once their page has outlived a checkpoint.
 """
@@ -130,7 +131,7 @@ def _loaded(page: Tree, is_saved: Callable[[Tree], bool], is_last: bool) -> Iter
     yield page
 
 
-def columns_of_rows(page: Branch, number: int, table: Table) -> Iterator[StoredPage | None]:
+def columns_of_rows(page: Branch, table: Table) -> Iterator[StoredPage | None]:
     """Yield all columns of a page of rows, and None where others may run."""
     columns = [column_vector(position, each.type) for position, each in enumerate(table.columns)]
     wanted = [each for each in columns if each is not None]
@@ -139,7 +140,7 @@ def columns_of_rows(page: Branch, number: int, table: Table) -> Iterator[StoredP
             column, vector = found
             if vector is None and column.family == TEXT:
                 wanted.append(as_texts(column))  # which comes up at the end of this loop
-            yield from _saved(page, number, column, vector)
+            yield from _saved(page, column, vector)
         yield None
 
 
@@ -147,13 +148,12 @@ def filled_columns(page: Branch) -> Iterator[StoredPage | None]:
     """Yield the columns of a saved page that scans have filled, and that are not saved."""
     for wanted, column in list((page.columns or {}).items()):
         if column.is_filled and not column.is_saved:
-            yield from _saved(page, page.number, wanted, column.vector)
+            yield from _saved(page, wanted, column.vector)
             yield None
 
 
-def _saved(
-    page: Branch, number: int, wanted: ColumnVector, vector: Vector | None
-) -> Iterator[StoredPage]:
+def _saved(page: Branch, wanted: ColumnVector, vector: Vector | None) -> Iterator[StoredPage]:
+    number = page.number
     if not can_be_saved(number, wanted):
         return
     data = encode_column(number, page.length, wanted, vector)

@@ -38,7 +38,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from qserver.durability.column_numbers import columns_between, last_page_of
+from qserver.durability.column_numbers import columns_between
 from qserver.durability.data_file import (
     check_head,
     check_writable,
@@ -407,7 +407,7 @@ class SqliteFile:
 
     def last_page(self) -> int:
         rows = self._run(lambda connection: connection.execute(_LAST_PAGE).fetchall())
-        return last_page_of(*rows[0])
+        return int(rows[0][0])
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         """Return pages of a file that is open, also of one whose last sync has failed."""
@@ -515,10 +515,7 @@ _SIZES: Final = (
 _SIZES_OF_PAGES: Final = (
     "SELECT number, length(data) FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 )
-_LAST_PAGE: Final = (
-    "SELECT (SELECT coalesce(max(number), 0) FROM pages),"
-    " (SELECT coalesce(min(number), 0) FROM pages)"
-)
+_LAST_PAGE: Final = "SELECT max(coalesce(max(number), 0), 0) FROM pages"
 _FORGET_COLUMNS: Final = "DELETE FROM pages WHERE number BETWEEN ? AND ?"
 _LOAD_PAGE: Final = "SELECT number, data FROM pages WHERE number = ?"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"

@@ -1,8 +1,8 @@
 """The checkpointer: the actor that saves the durable snapshot now and then, beside all commits.
 
     due: enough log, enough time, or a request
-        ─► new pages, a few at a time ─► columns of those that were loaded
-        ─► the checkpoint's record ─► forget what nobody needs ─► columns that scans have filled
+        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what nobody needs
+        ─► columns of pages that were loaded, and those that scans have filled
 
 A snapshot is immutable, so commits go on while it is saved, and a checkpoint yields to everything
 else: other tasks run after each page. A step saves a bounded number of bytes with one call, so a
@@ -18,7 +18,6 @@ the failure is reported and the checkpoint tried again later, while commits go o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
 from math import inf
 from typing import Final
 
@@ -238,7 +237,9 @@ class Checkpointer:
         """
         await self._end_doubt()
         store, last_page = self.saved.store, self.saved.last_confirmed
+        loaded: list[tuple[Branch, Table]] = []
         if snapshot.version > self.saved.version:
+            loaded += loaded_pages(snapshot, self.saved.is_saved)
             await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1
         self.logged -= logged
@@ -252,7 +253,9 @@ class Checkpointer:
         store.trim(start)
         await self._end_borrowing(start)
         await self.forget(behind, start)
-        await self._write(self._filled_columns(last_page))
+        if loaded:
+            await self._compute(_load_modules)
+        await self._write(self._columns(loaded, last_page))
 
     async def _end_borrowing(self, start: int) -> None:
         """Need the records of the parent no longer, if the log begins later, or if asked to."""
@@ -364,10 +367,7 @@ class Checkpointer:
         return decode_numbers(kept.version, parts.gone or b"") if parts else []
 
     async def save(self, save: Save, logged: int = 0) -> None:
-        loaded = list(loaded_pages(save.snapshot, self.saved.is_saved))
-        if loaded:
-            await self._compute(_load_modules)
-        await self._write(chain(save.pages(), self._columns_of_rows(save, loaded)))
+        await self._write(save.pages())
         for _ in save.sort_out():
             await trio.lowlevel.checkpoint()
         async with self._changing:
@@ -378,14 +378,13 @@ class Checkpointer:
             self.saved.confirm(save)
             self.saved.doubt = None
 
-    def _columns_of_rows(
-        self, save: Save, loaded: list[tuple[Branch, Table]]
+    def _columns(
+        self, loaded: list[tuple[Branch, Table]], last: int
     ) -> Iterator[StoredPage | None]:
+        """Yield columns of pages that the newest checkpoint has: of those that were loaded for it,
+        and those that scans have filled of pages up to a number, which it has left in place."""
         for page, table in loaded:
-            yield from columns_of_rows(page, save.number_of[page], table)
-
-    def _filled_columns(self, last: int) -> Iterator[StoredPage | None]:
-        """Yield columns that scans have filled, of pages that a checkpoint has left in place."""
+            yield from columns_of_rows(page, table)
         first = self.log.base.last_page + 1 if isinstance(self.log, BranchLog) else 1
         for page in self.saved.pages_with_new_columns(last):
             if page.number >= first:

@@ -26,6 +26,7 @@ BITS: Final = (0, 1, 2, 4, 8, 16, 32, 64)
 COMPRESSED_BITS: Final = 32
 """Numbers of fewer bits are not compressed: that would save little, and loading takes longer."""
 LEVEL: Final = 1
+SAMPLE_BYTES: Final = 1024
 TEXTS_SHARE: Final = 0.5
 NUMBERS_SHARE: Final = 0.7
 """Compressed bytes are kept if they are no more than such a share."""
@@ -104,11 +105,7 @@ def _packed(values: Array, highest: int) -> Packed:
         return Packed(0, b"")
     if bits >= 8:
         data = values.astype(f"<u{bits // 8}").tobytes()
-        if bits >= COMPRESSED_BITS:
-            fewer = compress(data, LEVEL)
-            if len(fewer) <= NUMBERS_SHARE * len(data):
-                return Packed(bits, fewer, True)
-        return Packed(bits, data)
+        return _compressed(bits, data) if bits >= COMPRESSED_BITS else Packed(bits, data)
     small = values.astype(np.uint8)
     each = 8 // bits
     whole = np.zeros(-(-len(small) // each) * each, np.uint8)
@@ -143,10 +140,15 @@ def _packed_floats(values: Array) -> Packed:
         short = values.astype("<f4")
     is_exact = bool((short == values).all())
     data = short.tobytes() if is_exact else values.astype("<f8").tobytes()
-    bits = 32 if is_exact else 64
-    fewer = compress(data, LEVEL)
-    is_compressed = len(fewer) <= NUMBERS_SHARE * len(data)
-    return Packed(bits, fewer if is_compressed else data, is_compressed)
+    return _compressed(32 if is_exact else 64, data)
+
+
+def _compressed(bits: int, data: bytes) -> Packed:
+    """Compress numbers where that pays, by a sample of them."""
+    sample = data[:SAMPLE_BYTES]
+    if len(compress(sample, LEVEL)) > NUMBERS_SHARE * len(sample):
+        return Packed(bits, data)
+    return Packed(bits, compress(data, LEVEL), True)
 
 
 def _floats(packed: Packed, length: int) -> Array:
