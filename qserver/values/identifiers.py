@@ -6,6 +6,8 @@ import re
 from typing import Final
 
 PUBLIC: Final = "public"
+_AMBIGUOUS: Final = re.compile(r'[.,]|^"')
+_LISTED: Final = re.compile(r'(?>"(?>[^"]|"")*+"|[^,])*+')
 
 
 def catalog_key(schema: str, name: str) -> str:
@@ -43,16 +45,28 @@ class Named:
 def name_of_key(key: str) -> str:
     """The name that a key stands for: after its schema and a dot; of a schema, its own.
 
-    A part is in quotes only if it has a dot, so that it can be told from two parts.
+    A part is in quotes only if it has a dot or a comma or begins with a quote, so that it can be
+    told from two parts, and from two names.
     """
     parts = key.removesuffix("\0").split("\0")
-    return ".".join([quoted(part) if "." in part else part for part in parts])
+    return ".".join([quoted(part) if _AMBIGUOUS.search(part) else part for part in parts])
 
 
 def key_of_name(name: str) -> str:
     """The inverse of `name_of_key`, for a relation."""
     *schemas, last = identifiers(name, fold=False)
     return catalog_key(".".join(schemas) if schemas else PUBLIC, last)
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a list with commas between them; within quotes a comma is part of a name."""
+    names, at = list[str](), 0
+    while at <= len(text):
+        found = _LISTED.match(text, at)
+        assert found is not None, "it matches the empty text"
+        names.append(found.group().strip())
+        at = found.end() + 1
+    return names
 
 
 def stored_name(key: str) -> str:

@@ -159,7 +159,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             Query(
                 "since", int, "The version that is known; required without Last-Event-ID.", least=0
             ),
-            Query("tables", str, "Only these, with commas between them."),
+            Query("tables", str, "Only these, with commas between. Quotes hold a comma."),
             Query(
                 "limit",
                 int,
@@ -326,7 +326,7 @@ ROUTES: Final[tuple[Route, ...]] = (
             ),
             Query("to", str, "The other one; by default the newest."),
             Query("from_database", str, "Whose version `from` is: of the same family."),
-            Query("tables", str, "Only these, with commas between them."),
+            Query("tables", str, "Only these, with commas between. Quotes hold a comma."),
             Query("count", str, "Only count the changes, by table.", choices=("false", "true")),
             Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
             Query("limit", int, "Changes of a page.", least=1, most=HISTORY_CHANGES_MAX),

@@ -18,7 +18,7 @@ from qserver.storage.page import DropShared, Key, without_alike, without_shared
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.snapshot_changes import snapshot_changes, snapshot_counts
 from qserver.values.encoding import decode_columns, encode_columns
-from qserver.values.identifiers import catalog_key, key_of_name, name_of_key
+from qserver.values.identifiers import catalog_key, key_of_name, name_of_key, names_in
 from qserver.values.sizes import size_of
 from qserver.web.description import shapes, version_shapes
 from qserver.web.statements.json_values import encode_json
@@ -87,8 +87,8 @@ def tables_of(given: str | None, first: Snapshot, last: Snapshot) -> set[str] | 
     if given is None:
         return None
     keys = set()
-    for name in given.split(","):
-        named = {key_of_name(name.strip()), catalog_key(name.strip(), "")}
+    for name in names_in(given):
+        named = {key_of_name(name), catalog_key(name, "")}
         found = {key for key in named if first.catalog.find(key) or last.catalog.find(key)}
         if not found:
             raise UndefinedTable(f'relation "{name}" does not exist', table=name)

@@ -34,7 +34,7 @@ from qserver.limits import (
     FEED_WAIT_MS_MAX,
 )
 from qserver.storage.snapshot import Snapshot
-from qserver.values.identifiers import name_of_key
+from qserver.values.identifiers import key_of_name, name_of_key, names_in
 from qserver.web.calls import Endpoint, Facts, KeyedCall, Serving
 from qserver.web.query_strings import read_query_string, whole_number
 from qserver.web.route import Route
@@ -83,7 +83,7 @@ class ChangesEndpoint(Endpoint):
         wait_ms = whole_number("wait_ms", given.get("wait_ms", "0"), 0, FEED_WAIT_MS_MAX)
         return FeedOptions(
             whole_number(name, since, 0),
-            TableFilter(None if tables is None else frozenset(map(_table, tables.split(",")))),
+            TableFilter(None if tables is None else frozenset(map(_table, names_in(tables)))),
             whole_number("limit", given.get("limit", str(FEED_LIMIT_DEFAULT)), 1, FEED_LIMIT_MAX),
             wait_ms / 1000 if self._waits else 0.0,
             given.get("database", self._database),
@@ -259,7 +259,8 @@ def _tables_of(snapshot: Snapshot) -> set[str]:
 
 
 def _table(name: str) -> str:
-    return name.strip().removeprefix("public.")
+    """Return a name as the feed has it, which may have been given with quotes it does not need."""
+    return name_of_key(key_of_name(name))
 
 
 def _gone(error: HistoryTooOld | ReaderTooSlow) -> HistoryTooOld:

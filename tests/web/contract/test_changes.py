@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -119,6 +120,33 @@ def test_a_filter_and_a_limit_leave_whole_versions(fresh: Client) -> None:
     assert len(changes(fresh, f"since={since}&tables=b,public.a")["changes"]) == 8
     with OpenFeed(fresh, f"since={since}&tables=b") as feed:
         assert [event.kind for event in feed.until(since + 1)] == ["change", "change", "version"]
+
+
+ODD_NAMES = ["a,b", "b", "a", "a.b", '"quoted", name', "'s", "odd, schema.t", "Größe"]
+
+
+def test_names_in_answers_name_the_same_tables_in_requests(fresh: Client) -> None:
+    """Whatever is in them: a comma, a dot, quotes."""
+    tables = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in ODD_NAMES]
+    tables.append('"a,b"."c,d"')
+    name = fresh.headers["X-Database"]
+    fresh.query('create schema "a,b"')
+    made = [fresh.query(f"create table {table} (n integer primary key)") for table in tables]
+    since = made[-1]["version"]
+    written = [fresh.query(f"insert into {table} values (1)") for table in tables]
+    last = written[-1]["version"]
+    shown = [each["table"] for each in changes(fresh, f"since={since}")["changes"]]
+    assert len(shown) == len({*shown}) == len(tables)
+    assert shown[0] == '"a,b"' and shown[-1] == '"a,b"."c,d"'
+    for one, other in zip(shown, [*shown[1:], shown[0]], strict=True):
+        named = quote(f"{one}, {other}")
+        found = changes(fresh, f"since={since}&tables={named}")["changes"]
+        assert {each["table"] for each in found} == {one, other}
+        place = f"/v1/databases/{name}/diff?from={since}&to={last}&tables={named}"
+        different = fresh.get(place).json()["changes"]
+        assert {each["table"] for each in different} == {one, other}
+        assert fresh.get(f"/v1/tables/{quote(one, safe='')}/rows").json() == [{"n": 1}]
+    assert changes(fresh, f"since={since}&tables=%22b%22,public.%22a%22")["changes"] != []
 
 
 def test_waiting_ends_with_the_first_change_that_passes(fresh: Client) -> None:

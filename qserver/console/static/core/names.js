@@ -18,7 +18,7 @@ export function quoted(name) {
   return PLAIN.test(name) && !RESERVED.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** [schema, name] of a table as the server names it: `t`, `s.t`, and `"a.b"` if a dot is in it. */
+/** [schema, name] of a table as the server names it: `t`, `s.t`, and `"a.b"` if a dot or a comma is in it. */
 export function partsOf(table) {
   const part = String.raw`"((?:[^"]|"")*)"|([^."]*)`;
   const found = new RegExp(`^(?:${part})\\.(?:${part})$|^"((?:[^"]|"")*)"$`).exec(table);
