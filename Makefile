@@ -23,9 +23,10 @@ LARGE ?=
 # How many queries `make metamorphic` asks about, and the one shape of SEED that is to be repeated.
 QUERIES ?= 10000
 SHAPE ?=
-# How the tests are shared out: file by file, in the order of tests/conftest.py, to two processes.
-# WORKERS= runs them in one.
-WORKERS ?= --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# How the tests are shared out: file by file, in the order of tests/conftest.py, to three processes,
+# because a third of the time they wait: for servers that start, disks and each other. WORKERS= runs
+# them in one.
+WORKERS ?= --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # The largest table of `make growth`; ten million rows take 25 minutes and 3 GB of disk.
 ROWS_MAX ?= 1000000
 # What `make serve` passes on, for example ARGS="--port 8080".
