@@ -224,7 +224,8 @@ def _describe_shortly(node: Plan, shown: Details) -> tuple[str, list[str]]:
         case plan.Aggregate():
             keys = ", ".join(map(text_of, node.keys))
             vectors = "Vectors: aggregates" if node.vectors else ""
-            details = [keys and f"Group Key: {keys}", vectors]
+            in_order = "In Order: a group is given when the next begins" if node.in_order else ""
+            details = [keys and f"Group Key: {keys}", vectors, in_order]
             return ("GroupAggregate" if node.keys else "Aggregate"), details
         case plan.Vectors():
             return "Vectors", _details_of_tree(node)

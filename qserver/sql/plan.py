@@ -192,6 +192,8 @@ class Aggregate:
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     rows: float = 0.0
     vectors: bool = False
+    in_order: bool = False
+    """The rows of a group come one after the other: a group is given as soon as the next begins."""
 
 
 @dataclass(frozen=True, slots=True)

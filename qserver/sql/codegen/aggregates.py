@@ -114,7 +114,9 @@ class _AggregatePrinter:
 
     def print(self, rows: RowVariables, consume: Consumer) -> None:
         self.source.line(f"{self.kept} = 0")
-        if self.node.keys or self.node.grouping_sets is not None:
+        if self.node.in_order:
+            self._grouped_in_order(rows, consume)
+        elif self.node.keys or self.node.grouping_sets is not None:
             self._grouped(rows, consume)
         else:
             self._ungrouped(rows, consume)
@@ -170,20 +172,8 @@ class _AggregatePrinter:
             empty = "{}" if positions else f"{{(): {self._new_group()}}}"
             self.source.line(f"{groups} = {empty}")
 
-        def long_key(key: Expression) -> bool:
-            return is_long(key, self.node.input)
-
         def inside(inner: RowVariables) -> None:
-            keys = []
-            for key in self.node.keys:
-                keys.append(self.source.fresh("k"))
-                code = self.printer.value(key, inner)
-                self.source.line(f"{keys[-1]} = {code}")
-                alike = told_apart(self.source, key.type, keys[-1])
-                if alike != keys[-1]:
-                    self.source.line(f"{keys[-1]} = {alike}")
-            self.pipeline.count_looks(zip(self.node.keys, keys, strict=True))
-            long = [key for key, each in zip(keys, self.node.keys, strict=True) if long_key(each)]
+            keys, long = self._keys(inner)
             for groups, positions in zip(dicts, sets, strict=True):
                 self.present = positions
                 self._update(groups, [keys[at] for at in positions], long, inner)
@@ -204,6 +194,53 @@ class _AggregatePrinter:
                 ),
             )
         self.pipeline.loop(self.node.source, everything, rows, consume)
+
+    def _keys(self, rows: RowVariables) -> tuple[list[str], list[str]]:
+        """Print the keys of a row; return their names, and those of keys that may be long."""
+        keys = []
+        for key in self.node.keys:
+            keys.append(self.source.fresh("k"))
+            code = self.printer.value(key, rows)
+            self.source.line(f"{keys[-1]} = {code}")
+            alike = told_apart(self.source, key.type, keys[-1])
+            if alike != keys[-1]:
+                self.source.line(f"{keys[-1]} = {alike}")
+        self.pipeline.count_looks(zip(self.node.keys, keys, strict=True))
+        pairs = zip(keys, self.node.keys, strict=True)
+        return keys, [key for key, each in pairs if is_long(each, self.node.input)]
+
+    def _grouped_in_order(self, rows: RowVariables, consume: Consumer) -> None:
+        """Print a generator that holds one group, and gives it when the next begins."""
+        source, pipeline = self.source, self.pipeline
+        made, groups, row = source.fresh("made"), source.fresh("groups"), source.fresh("r")
+        positions = tuple(range(len(self.node.keys)))
+
+        def give(inner: RowVariables) -> None:
+            source.line(f"yield {inner.row(self.node.source)}")
+
+        def inside(inner: RowVariables) -> None:
+            keys, long = self._keys(inner)
+            key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+            with source.block(f"if {groups} and {key} not in {groups}:"):
+                self._replay(groups, positions, rows, give)
+                source.line(f"{groups}.clear()")
+            self._update(groups, keys, long, inner)
+
+        hands_out, pipeline.hands_out = pipeline.hands_out, False
+        with source.block(f"def {made}():"):
+            source.line(f"{groups} = {{}}")
+            source.line(f"{self.kept} = 0")
+            pipeline.produce(self.node.input, rows, inside)
+            self._replay(groups, positions, rows, give)
+            source.line("return")
+            source.line("yield")
+        pipeline.hands_out = hands_out
+        with pipeline.for_each(row, f"{made}()"):
+            if pipeline.may_yield:
+                with source.block(f"if {row} is None:"):
+                    pipeline.yield_check()
+                    source.line("continue")
+            consume(rows.with_row(self.node.source, row))
 
     def _update(self, groups: str, keys: list[str], long: list[str], rows: RowVariables) -> None:
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"

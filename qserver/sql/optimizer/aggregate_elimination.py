@@ -22,7 +22,7 @@ from qserver.sql.expressions import (
     Slot,
     SortKey,
 )
-from qserver.sql.optimizer.sort_elimination import scan_in_order
+from qserver.sql.optimizer.orders import scan_in_order
 from qserver.sql.plan import Plan
 from qserver.sql.statistics import Statistics
 from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt

@@ -40,7 +40,9 @@ def _partial(node: Plan) -> Plan:
             return replace(node, access=replace(node.access, partial=True))
         case plan.Join():
             return replace(node, left=_partial(node.left), right=_partial(node.right))
-        case plan.Project() | plan.Filter() | plan.Limit():
+        case plan.Project() | plan.Filter() | plan.Limit() | plan.Distinct():
+            return replace(node, input=_partial(node.input))
+        case plan.Aggregate(in_order=True):
             return replace(node, input=_partial(node.input))
         case plan.SetOperation():
             return replace(node, left=_partial(node.left), right=_partial(node.right))

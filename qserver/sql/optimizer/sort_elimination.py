@@ -3,6 +3,7 @@
     Limit(Sort(x))                      holds only rows that can be among the first
     Sort by the key (Scan)              reads the tree in its order
     Limit(Sort by the key (Scan))       the same, and stops
+    Limit(Sort(Aggregate(Scan)))        groups in the order of an index: see `early_end`
 
 Trees are read forward or backward, so a descending key needs no sort either.
 """
@@ -12,13 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.expressions import Column, SortKey
+from qserver.sql.optimizer.early_end import ending_early
+from qserver.sql.optimizer.orders import scan_in_order
 from qserver.sql.optimizer.predicate_pushdown import push
 from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.plan import Plan
 from qserver.sql.statistics import Statistics
 from qserver.sql.walk import has_subquery, is_volatile, may_substitute, substituted, tree_rebuilt
-from qserver.values.schema import Index
 
 
 def sort_elimination(node: Plan, statistics: Statistics) -> Plan:
@@ -26,7 +27,7 @@ def sort_elimination(node: Plan, statistics: Statistics) -> Plan:
         if isinstance(each, plan.Sort):
             return below_projections(each)
         if isinstance(each, plan.Limit):
-            return _limit(each)
+            return _limit(each, statistics)
         if isinstance(each, plan.Filter) and isinstance(each.input, plan.Project):
             return push(each, ())  # the limit above it has moved below the projection
         return each
@@ -61,67 +62,20 @@ def below_projections(node: plan.Sort) -> Plan:
     return replace(below, input=below_projections(plan.Sort(below.input, keys)))
 
 
-def _limit(node: plan.Limit) -> Plan:
+def _limit(node: plan.Limit, statistics: Statistics) -> Plan:
     below = node.input
     if node.limit is None or node.with_ties:
         return node
+    early = ending_early(below, statistics)
+    if early is not None:
+        return replace(node, input=early)
     if isinstance(below, plan.Project) and isinstance(below.input, plan.Sort | plan.Scan):
         if any(has_subquery(each) or is_volatile(each) for each in below.expressions):
             return node
-        return replace(below, input=_limit(replace(node, input=below.input)))
+        return replace(below, input=_limit(replace(node, input=below.input), statistics))
     if not isinstance(below, plan.Sort):
         return node
     scan = scan_in_order(below)
     if scan is not None:
         return replace(node, input=scan)  # `order_preservation` sets how many rows are wanted
     return plan.TopN(below.input, below.keys, node.limit, node.offset)
-
-
-def scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
-    """Return the scan in the order of the sort, if a tree has it.
-
-    If all rows are wanted, a sort is faster than a look-up for each row by another index.
-    """
-    scan = node.input
-    if not isinstance(scan, plan.Scan) or scan.access.range.choices or not scan.table.has_tree:
-        return None
-    orders: list[tuple[Index | None, tuple[int, ...], tuple[bool, ...]]] = []
-    if scan.access.index is None:
-        orders.append((None, scan.table.primary_key, ()))
-    for index in scan.table.indexes:
-        same = scan.access.index is index
-        free = scan.access == plan.Access() and scan.condition is None
-        if (same or (free and not all_rows)) and all(position >= 0 for position in index.columns):
-            orders.append((index, index.columns, index.descending))
-    for by, columns, descending in orders:
-        equal = len(scan.access.range.equal) if scan.access.index is by else 0
-        backward = _direction(scan, node.keys, columns[equal:], descending[equal:])
-        if backward is not None:
-            access = replace(scan.access, index=by, backward=backward)
-            return replace(scan, access=access)
-    return None
-
-
-def _direction(
-    scan: plan.Scan,
-    keys: tuple[SortKey, ...],
-    columns: tuple[int, ...],
-    descending: tuple[bool, ...],
-) -> bool | None:
-    """Return False to read forward, True backward, None if the keys are not the columns' order.
-
-    NULLs are last in a column of a tree, and first in a descending one.
-    """
-    if not keys or len(keys) > len(columns):
-        return None
-    directions = descending or (False,) * len(columns)
-    backward = keys[0].descending != directions[0]
-    for key, position, down in zip(keys, columns, directions, strict=False):
-        column = key.expression
-        if not (isinstance(column, Column) and column.source == scan.source):
-            return None
-        if column.position != position or key.descending != (down != backward):
-            return None
-        if column.nullable and key.nulls_first != key.descending:
-            return None
-    return backward

@@ -33,7 +33,7 @@ def vectorization(node: Plan, statistics: Statistics) -> Plan:
         match each:
             case plan.Scan() if vector_filter(each) is not None:
                 return replace(each, vectors=True)
-            case plan.Aggregate() if vector_aggregate(each) is not None:
+            case plan.Aggregate(in_order=False) if vector_aggregate(each) is not None:
                 return replace(each, input=_joined_over_vectors(each.input), vectors=True)
             case plan.TopN() if vector_top(each) is not None:
                 return replace(each, vectors=True)

@@ -1,6 +1,7 @@
 """Every rule, by plans before and after it.
 
-    schema          definitions; `rows TABLE NUMBER` says how large a table is taken to be
+    schema          definitions; `rows TABLE NUMBER` says how large a table is taken to be, and
+                    `values TABLE NUMBER` how many values its columns have
     query           one statement
     before          the plan as the rule gets it: the earlier rules of `RULES` have been applied
     after           the plan as it leaves it
@@ -18,6 +19,8 @@ import pytest
 from qserver.sql.explain import explain
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.statistics import Sizes
+from qserver.values.distinct import Distinct
+from qserver.values.schema import Table
 from tests.given import GIVEN
 from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.statements import bind_text, define_text
@@ -26,6 +29,18 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.txt"))
 NAMES = [str(path.relative_to(HERE)) for path in FILES]
 PARTS = ("schema", "query", "before", "after")
+
+
+class Known(Sizes):
+    """The sizes of tables, and how many values any columns of a table have."""
+
+    def __init__(self, sizes: dict[str, int], values: dict[str, int]) -> None:
+        super().__init__(lambda table: sizes.get(table.name, 100))
+        self._values = values
+
+    def distinct(self, table: Table, positions: tuple[int, ...]) -> Distinct | None:
+        values = self._values.get(table.name)
+        return None if values is None else Distinct(values, 0.0)
 
 
 @dataclass(slots=True)
@@ -53,19 +68,21 @@ class RuleCase:
 
     def plans(self, rule: Rule) -> tuple[str, str]:
         """The plans before and after the rule, as they are found now."""
-        catalog, sizes = TestCatalog(), dict[str, int]()
+        catalog, sizes, values = TestCatalog(), dict[str, int](), dict[str, int]()
         for line in self.schema.splitlines():
             words = line.split()
             if words[0] == "rows":
                 sizes[words[1]] = int(words[2])
+            elif words[0] == "values":
+                values[words[1]] = int(words[2])
             else:
                 assert define_text(catalog, line), line
 
-        sizes_of_tables = Sizes(lambda table: sizes.get(table.name, 100))
+        statistics = Known(sizes, values)
         at = RULES.index(rule)
         bound = bind_text(catalog, self.query).statement
-        before = optimize(bound, sizes_of_tables, RULES[:at])
-        after = optimize(before, sizes_of_tables, (rule,))
+        before = optimize(bound, statistics, RULES[:at])
+        after = optimize(before, statistics, (rule,))
         return "\n".join(explain(before)), "\n".join(explain(after))
 
 
