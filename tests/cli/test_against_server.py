@@ -286,3 +286,17 @@ def test_whatever_reads_can_be_streamed_by_the_shell(
         capsys.readouterr()
         assert main(["sql", "--format", "ndjson", "-c", statement]) == 0, statement
         assert len(capsys.readouterr().out.splitlines()) >= 1, statement
+
+
+def test_commands_know_the_database_that_nobody_has_named(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = ("\\diff", "\\c", "\\branch of_it", "\\conninfo", "\\dt main.public.nothing")
+    options = [option for command in commands for option in ("-c", command)]
+    assert main(["sql", "--url", url, "--key", KEY, *options]) == 0
+    printed = capsys.readouterr()
+    assert "Newest versions" in printed.out
+    assert "connected to the database main." in printed.err
+    assert "a branch of main at version" in printed.err
+    assert 'connected to database "main"' in printed.out + printed.err
+    assert main(["database", "delete", "of_it", "--yes", "--url", url, "--key", KEY]) == 0

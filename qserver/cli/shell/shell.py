@@ -81,7 +81,7 @@ class Shell:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.client = client
-        self.database = client.database or ""
+        self._database = client.database or ""
         self.output = Output(write)
         self.printer = Printer(self.output)
         self.variables = Variables()
@@ -125,6 +125,17 @@ class Shell:
         """Whether a COMMIT was sent, and no answer came."""
         self._sets = SettingWords()
         """The settings that the open transaction has changed."""
+
+    @property
+    def database(self) -> str:
+        """The name of the database, which the server knows where nobody has said it."""
+        if not self._database:
+            self.learn_database()
+        return self._database
+
+    @database.setter
+    def database(self, name: str) -> None:
+        self._database = name
 
     @property
     def mark(self) -> str:
@@ -534,8 +545,8 @@ class Shell:
         self.as_of = None  # versions are those of one database
 
     def learn_database(self) -> None:
-        self.database = self.client.tables()["database"]
-        self.variables.tell(DBNAME=self.database)
+        self._database = self.client.tables()["database"]
+        self.variables.tell(DBNAME=self._database)
 
     def _print(
         self, columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]

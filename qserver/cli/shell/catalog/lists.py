@@ -104,7 +104,7 @@ def relations(shell: Shell, asked: Asked) -> str:
     among = ", ".join(f"'{kind}'" for kind in kinds)
     where = [f"c.relkind IN ({among})", "n.nspname !~ '^pg_toast'"]
     where += [_USER_SCHEMA] if asked.hides_system else []
-    where += conditions(asked.pattern, _RELATION, shell.database)
+    where += conditions(asked.pattern, _RELATION, shell)
     return query_of(columns, tables, where, "1, 2")
 
 
@@ -114,7 +114,7 @@ def schemas(shell: Shell, asked: Asked) -> str:
         columns += [privileges("n.nspacl"), description("n.oid", "pg_namespace")]
     where = ["n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"]
     where = where if asked.hides_system else []
-    where += conditions(asked.pattern, Columns("n.nspname"), shell.database)
+    where += conditions(asked.pattern, Columns("n.nspname"), shell)
     return query_of(columns, "pg_catalog.pg_namespace n", where, "1")
 
 
@@ -150,7 +150,7 @@ def functions(shell: Shell, asked: Asked) -> str:
         where.append(f"p.prokind IN ({among})" if among else "false")
     where += [_USER_SCHEMA] if asked.hides_system else []
     named = Columns("p.proname", "n.nspname", "pg_catalog.pg_function_is_visible(p.oid)")
-    where += conditions(asked.pattern, named, shell.database)
+    where += conditions(asked.pattern, named, shell)
     return query_of(columns, tables, where, "1, 2, 4")
 
 
@@ -184,7 +184,7 @@ def types(shell: Shell, asked: Asked) -> str:
         where.append(f"NOT EXISTS ({element})")
     where += [_USER_SCHEMA] if asked.hides_system else []
     named = Columns("t.typname", "n.nspname", "pg_catalog.pg_type_is_visible(t.oid)", name)
-    where += conditions(asked.pattern, named, shell.database)
+    where += conditions(asked.pattern, named, shell)
     return query_of(columns, tables, where, "1, 2")
 
 
@@ -207,7 +207,7 @@ def accesses(shell: Shell, asked: Asked) -> str:
     among = ", ".join(f"'{kind}'" for kind in kinds)
     where = [f"c.relkind IN ({among})"]
     where += ["n.nspname !~ '^pg_'", _USER_SCHEMA] if asked.pattern is None else []
-    where += conditions(asked.pattern, _RELATION, shell.database)
+    where += conditions(asked.pattern, _RELATION, shell)
     return query_of(columns, tables, where, "1, 2")
 
 
@@ -221,7 +221,7 @@ def extensions(shell: Shell, asked: Asked) -> str:
     tables = (
         "pg_catalog.pg_extension e LEFT JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
     )
-    where = conditions(asked.pattern, Columns("e.extname"), shell.database)
+    where = conditions(asked.pattern, Columns("e.extname"), shell)
     return query_of(columns, tables, where, "1")
 
 
@@ -246,7 +246,7 @@ def databases(shell: Shell, asked: Asked) -> str:
             description("d.oid", "pg_database", "shobj_description"),
         ]
         tables += " JOIN pg_catalog.pg_tablespace t ON t.oid = d.dattablespace"
-    where = conditions(asked.pattern, Columns("d.datname"), shell.database)
+    where = conditions(asked.pattern, Columns("d.datname"), shell)
     return query_of(columns, tables, where, "1")
 
 
@@ -297,7 +297,7 @@ def show_roles(shell: Shell, asked: Asked) -> None:
     )
     about = "pg_catalog.shobj_description(r.oid, 'pg_authid')"
     where = ["r.rolname !~ '^pg_'"] if asked.hides_system else []
-    where += conditions(asked.pattern, Columns("r.rolname"), shell.database)
+    where += conditions(asked.pattern, Columns("r.rolname"), shell)
     condition = f" WHERE {' AND '.join(where)}" if where else ""
     found = shell.query(
         f"SELECT r.rolname, {member}::text, {about}, {flags}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from qserver.cli.shell.shell import Shell
 from qserver.errors import InvalidRequest
 from qserver.functions.text.quoting import quote_literal
 
@@ -52,7 +53,7 @@ def parts_of(pattern: str) -> list[str]:
     return parts
 
 
-def conditions(pattern: str | None, columns: Columns, database: str) -> list[str]:
+def conditions(pattern: str | None, columns: Columns, shell: Shell) -> list[str]:
     """The conditions that rows must meet, to be joined by AND."""
     if not pattern:
         return [columns.visible] if columns.visible else []
@@ -60,7 +61,7 @@ def conditions(pattern: str | None, columns: Columns, database: str) -> list[str
     most = 1 if columns.schema is None else 3
     if len(parts) > most:
         raise InvalidRequest(f"improper qualified name (too many dotted names): {pattern}")
-    if len(parts) == 3 and parts[0] != database:
+    if len(parts) == 3 and parts[0] != shell.database:
         raise InvalidRequest(
             f"cross-database references are not implemented: {pattern}",
             hint="\\c name uses another database.",

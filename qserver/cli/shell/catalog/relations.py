@@ -34,7 +34,7 @@ Row = tuple[Any, ...]
 def show_relations(shell: Shell, asked: Asked) -> None:
     """Describe every relation that the pattern names."""
     named = Columns("c.relname", "n.nspname", "pg_catalog.pg_table_is_visible(c.oid)")
-    where = " AND ".join(conditions(asked.pattern, named, shell.database)) or "true"
+    where = " AND ".join(conditions(asked.pattern, named, shell)) or "true"
     found = shell.query(
         "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, am.amname,"
         " pg_catalog.array_to_string(c.reloptions, ', ') FROM pg_catalog.pg_class c"
