@@ -14,15 +14,17 @@ from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.expressions import Column, Expression
+from qserver.sql.expressions import Column, Expression, InQuery
 from qserver.sql.join_conditions import KeyPair, divided
 from qserver.sql.optimizer.selectivity import (
     EQUAL,
     OTHER,
+    Equal,
     Scans,
     column_of,
     compared,
     count_of,
+    distinct_of,
     selectivity,
     share_between,
     share_of,
@@ -81,7 +83,7 @@ def _scan(node: plan.Scan, statistics: Statistics, rows_of: RowsOf) -> float:
     equal = dict(zip(columns, keys.equal, strict=False))
     if is_unique(node) and len(keys.equal) + bool(keys.choices) == len(columns):
         rows = float(max(1, choices)) if query is None else min(rows, choices)
-        return rows * share_of(conditions, {node.source: node}, statistics)
+        return rows * _share(conditions, {node.source: node}, statistics, rows_of)
     if not node.table.has_tree and equal:
         rows = min(rows * EQUAL ** len(equal), FOUND_IN_CATALOG)
         equal = {}
@@ -90,12 +92,37 @@ def _scan(node: plan.Scan, statistics: Statistics, rows_of: RowsOf) -> float:
         rows *= min(1.0, share_of_value(chosen) * choices)
     if node.access.index is None and _pins_key(node):
         rows, equal = 1.0, {}
-    share = share_of(conditions, {node.source: node}, statistics, (node.source, equal))
+    of_key = node.source, equal
+    share = _share(conditions, {node.source: node}, statistics, rows_of, of_key)
     if keys.low or keys.high:
         bounds = (">", keys.low), ("<", keys.high)
         ends = {f"{sign}="[: 1 + end[1]]: end[0] for sign, end in bounds if end is not None}
         share *= share_between(node.table, columns[len(keys.equal)], ends, statistics)
     return rows * share
+
+
+def _share(
+    conditions: Iterable[Expression],
+    scans: Scans,
+    statistics: Statistics,
+    rows_of: RowsOf,
+    of_key: tuple[int, Equal] | None = None,
+) -> float:
+    """Return the share of rows that conditions keep, those with the values of queries, too."""
+    every = list(conditions)
+    sought = {
+        id(each): column
+        for each in every
+        if isinstance(each, InQuery) and not each.negated and len(each.operands) == 1
+        if (column := column_of(each.operands[0], scans)) is not None
+    }
+    share = share_of([each for each in every if id(each) not in sought], scans, statistics, of_key)
+    for each in every:
+        if isinstance(each, InQuery) and id(each) in sought:
+            distinct = distinct_of(sought[id(each)], scans, statistics)
+            values = _values(each.plan, statistics, rows_of)
+            share *= OTHER if distinct is None else min(1.0, share_of_value(distinct) * values)
+    return share
 
 
 def key_columns(node: plan.Scan) -> tuple[int, ...]:
@@ -360,7 +387,8 @@ def _limited(node: plan.Limit | plan.TopN, statistics: Statistics, rows_of: Rows
 
 
 def _filtered(node: plan.Filter, statistics: Statistics, rows_of: RowsOf) -> float:
-    return rows_of(node.input) * selectivity(node.condition, scans_below(node.input), statistics)
+    about = scans_below(node.input), statistics, rows_of
+    return rows_of(node.input) * _share(conjuncts(node.condition), *about)
 
 
 def _same(node: Any, statistics: Statistics, rows_of: RowsOf) -> float:

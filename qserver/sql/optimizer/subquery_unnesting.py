@@ -3,6 +3,9 @@
     WHERE EXISTS (SELECT 1 FROM b WHERE b.x = a.x AND b.y > a.y)
     →  a semi-join b on b.x = a.x and b.y > a.y
 
+A semi-join of a large table with few rows is an IN instead, which looks them up by a key of the
+table: see `few_sought`.
+
 This needs an equality that connects the subquery to the outer query; then the subquery is read once
 instead of once per outer row.
 """
@@ -13,6 +16,7 @@ from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Exists, Expression, InQuery, Not
+from qserver.sql.optimizer.few_sought import sought_by_few
 from qserver.sql.plan import Plan
 from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
@@ -30,20 +34,25 @@ from qserver.sql.walk import (
 
 def subquery_unnesting(node: Plan, statistics: Statistics) -> Plan:
     def unnested(each: Plan) -> Plan:
-        return _unnest(each) if isinstance(each, plan.Filter) else each
+        return _unnest(each, statistics) if isinstance(each, plan.Filter) else each
 
     return tree_rebuilt(node, unnested)
 
 
-def _unnest(node: plan.Filter) -> Plan:
+def _unnest(node: plan.Filter, statistics: Statistics) -> Plan:
     input_plan = node.input
     rest: list[Expression] = []
     for condition in conjuncts(node.condition):
         joined = _joined(input_plan, condition)
         if joined is None:
             rest.append(condition)
-        else:
+            continue
+        assert isinstance(joined, plan.Join)
+        few = sought_by_few(joined, condition, statistics)
+        if few is None:
             input_plan = joined
+        else:
+            rest.append(few)
     remaining = conjunction(rest)
     return input_plan if remaining is None else plan.Filter(input_plan, remaining)
 
