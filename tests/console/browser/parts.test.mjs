@@ -33,13 +33,41 @@ test("a restore shows first what it would change, and is a version itself", asyn
     await page.getByText(/accounts as of version .*: 11 rows/).waitFor();
     await page.getByRole("button", { name: "Older" }).click();
     await page.getByRole("button", { name: "Older" }).click();
-    await page.getByText("12 rows").waitFor();
+    await page.getByText(/accounts as of version .*: 12 rows/).waitFor();
     await page.getByRole("button", { name: "Restore…" }).click();
     await page.getByText("would change").waitFor();
     assert.equal((await query("SELECT count(*) AS n FROM accounts", "restored")).rows[0].n, 11);
     await page.getByRole("dialog").getByRole("button", { name: "Restore", exact: true }).click();
     await page.getByText(/Restored, as version/).waitFor();
     assert.equal((await query("SELECT count(*) AS n FROM accounts", "restored")).rows[0].n, 12);
+  })();
+});
+
+test("a table that comes late does not take the place of what a restore would change", async () => {
+  await asked("POST", "/v1/databases", { name: "hasty", branch_of: "main" });
+  await withPage("time", async (page) => {
+    await page.getByLabel("Database").selectOption("hasty");
+    await page.getByText(/accounts as of version .*: 11 rows/).waitFor();
+    const waiting = [];
+    let release;
+    const held = new Promise((resolve) => (release = resolve));
+    await page.route(/\/v1\/query/, async (route) => {
+      if (route.request().postData().includes("FROM accounts")) {
+        waiting.push(route);
+        await held;
+      }
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Older" }).click();
+    await eventually(async () => assert.ok(waiting.length > 0, "the table is asked for"));
+    await page.getByRole("button", { name: "Restore…" }).click();
+    await page.getByText("would change").waitFor();
+    const answered = page.waitForResponse(/\/v1\/query/);
+    release();
+    await (await answered).finished();
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    assert.equal(await page.getByText("would change").count(), 1);
+    assert.equal(await page.getByText(/accounts as of version/).count(), 0);
   })();
 });
 

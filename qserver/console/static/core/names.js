@@ -33,6 +33,12 @@ function atFirstDot(table) {
   return [table.slice(0, at), table.slice(at + 1)];
 }
 
+/** The name of a relation as the server spells it. */
+export function nameOf(schema, name) {
+  const spelled = (part) => (/[.,]|^"/.test(part) ? quoted(part) : part);
+  return schema === "public" ? spelled(name) : `${spelled(schema)}.${spelled(name)}`;
+}
+
 /** A table as SQL names it. */
 export function tableSql(table) {
   const [schema, name] = partsOf(table);

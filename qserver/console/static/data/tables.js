@@ -1,6 +1,6 @@
 // What a database holds: tables as the server describes them, and views.
 
-import { tableSql } from "../core/names.js";
+import { nameOf, tableSql } from "../core/names.js";
 
 const VIEWS =
   "SELECT table_schema, table_name FROM information_schema.views" +
@@ -22,12 +22,6 @@ export async function relationsOf(app) {
     isView: true,
   }));
   return [...tables, ...named];
-}
-
-/** The name of a relation as the server spells it. */
-function nameOf(schema, name) {
-  const spelled = (part) => (part.includes(".") ? `"${part.replaceAll('"', '""')}"` : part);
-  return schema === "public" ? spelled(name) : `${spelled(schema)}.${spelled(name)}`;
 }
 
 /** Foreign keys of other tables that refer to this one. */

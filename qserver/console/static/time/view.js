@@ -3,7 +3,7 @@
 import { button, fill, h, select } from "../core/dom.js";
 import { confirmed } from "../core/dialog.js";
 import { notify, telling } from "../core/notice.js";
-import { tableSql } from "../core/names.js";
+import { nameOf, tableSql } from "../core/names.js";
 import { moment, plural } from "../core/values.js";
 import { diffTable } from "../data/review.js";
 import { Grid } from "../grid/grid.js";
@@ -102,12 +102,20 @@ class TimeView {
     fill(this.about, h("strong", {}, `Version ${version}`), h("span", { class: "quiet" }, moment(time)), h("span", {}, plural(rows, "row changed", "rows changed")), names);
   }
 
+  /** Begin to show something else; return what tells whether it is still the last that was asked for. */
+  #asked() {
+    clearTimeout(this.settling);
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    const chosen = this.version;
+    return () => this.turn === turn && this.version === chosen; // else the slider has moved on, or the database is another one
+  }
+
   /** Show the table as it was at the version that is chosen. */
   async #look() {
-    const chosen = this.version;
-    const { version } = chosen;
+    const isLast = this.#asked();
+    const { version } = this.version;
     const names = await this.#tablesAt(version);
-    if (this.version !== chosen) return; // the slider has moved on, or the database is another one
+    if (!isLast()) return;
     if (!names.includes(this.table)) this.table = names[0] ?? null;
     const options = names.map((name) => [name, name]);
     const choose = telling((name) => ((this.table = name), this.#look()));
@@ -118,7 +126,7 @@ class TimeView {
     }
     const sql = `SELECT * FROM ${tableSql(this.table)} LIMIT ${ROWS_SHOWN}`;
     const answer = await this.app.query(sql, { as_of: version });
-    if (this.version !== chosen) return;
+    if (!isLast()) return;
     this.grid.set(answer.columns, answer.types, answer.rows);
     fill(this.shown, h("p", { class: "hint pad-line", role: "status" }, `${this.table} as of version ${version}: ${plural(answer.rows.length, "row")}${answer.rows.length === ROWS_SHOWN ? ", the first ones" : ""}`), this.grid.element);
   }
@@ -126,15 +134,15 @@ class TimeView {
   async #tablesAt(version) {
     const sql = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2";
     const { rows } = await this.app.query(sql, { as_of: version });
-    const spelled = (part) => (part.includes(".") ? `"${part.replaceAll('"', '""')}"` : part);
-    return rows.map(([schema, name]) => (schema === "public" ? spelled(name) : `${spelled(schema)}.${spelled(name)}`));
+    return rows.map(([schema, name]) => nameOf(schema, name));
   }
 
   async #diff() {
     const { shown } = this;
+    const isLast = this.#asked();
     const place = h("div", { class: "pad" });
     await showChanges(this.app, this.app.database, { from: this.version.version }, place, ({ from, to }) => `From version ${from} to ${to}`);
-    fill(shown, place);
+    if (isLast()) fill(shown, place);
   }
 
   /** First what it would change: the way back from now. Then the restore, which is a version itself. */
@@ -142,8 +150,10 @@ class TimeView {
     const { version, time } = this.version;
     const { shown, app: { database } } = this;
     const base = `/v1/databases/${encodeURIComponent(database)}`;
+    const isLast = this.#asked();
     const newest = this.versions.at(-1).version;
     const back = await this.app.api.get(differencePath(database), { from: newest, to: version, limit: 1000 });
+    if (!isLast()) return;
     fill(shown, h("div", { class: "pad" }, h("h2", {}, `What the restore to version ${version} would change`), diffTable(back.changes)));
     const words = `The database becomes what it was at ${moment(time)}: ${plural(back.changes.length, "change")}${back.next_cursor ? " and more" : ""}. That is a new version, so it can be undone.`;
     if (!(await confirmed(`Restore ${database} to version ${version}?`, words, "Restore", { danger: false }))) return;
