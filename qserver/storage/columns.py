@@ -19,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from qserver.limits import PAGE_ENTRIES_BUILT, VECTOR_ROWS_MIN
 from qserver.storage.btree import LEAVES_OF_RUN, leaf_runs, value_runs
@@ -173,7 +173,8 @@ class Chunk:
     def _fill(self, column: PageColumn, wanted: ColumnVector) -> None:
         assert self._rows is not None
         self.filled += len(self._rows)
-        column.fill(_vector_of(self._rows, wanted, self._is_stored))
+        at = wanted.position
+        column.fill(_vector_of([row[at] for row in self._rows], wanted, self._is_stored))
 
     def forget_rows(self) -> None:
         """Drop the cached rows; a later reader reads them again."""
@@ -281,11 +282,9 @@ def _rows_of(branch: Branch) -> Generator[None, None, tuple[list[Value], bool]]:
     return rows, is_stored
 
 
-def _vector_of(rows: list[Value], wanted: ColumnVector, is_stored: bool) -> Vector | None:
+def _vector_of(values: list[Any], wanted: ColumnVector, is_stored: bool) -> Vector | None:
     from qserver.values.vectors import vector_of, vector_of_stored  # imports numpy
 
-    at = wanted.position
-    values = [row[at] for row in rows]
     return vector_of_stored(values, wanted) if is_stored else vector_of(values, wanted)
 
 
@@ -294,16 +293,18 @@ def vectors_of(
 ) -> Iterator[tuple[ColumnVector, Vector | None] | None]:
     """Yield columns of a page without keeping them, and None where others may run."""
     kept = _columns_of(branch)
-    rows: list[Value] | None = None
+    values: list[tuple[Any, ...]] | None = None
     is_stored = False
     for wanted in columns:
         column = kept.get(wanted)
         if column is not None and column.is_filled:
             yield wanted, column.vector
             continue
-        if rows is None:
+        if values is None:
             rows, is_stored = yield from _rows_of(branch)
-        yield wanted, _vector_of(rows, wanted, is_stored)
+            values = list(zip(*rows, strict=True))
+            yield None
+        yield wanted, _vector_of(list(values[wanted.position]), wanted, is_stored)
 
 
 def _at(rows: list[Value], places: list[int]) -> list[Value]:
