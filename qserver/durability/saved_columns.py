@@ -95,40 +95,37 @@ def read_column(
 
 
 def loaded_pages(
-    snapshot: Snapshot, is_saved: Callable[[Tree], bool]
+    snapshot: Snapshot, is_saved: Callable[[Tree], bool], may_grow: bool = True
 ) -> Iterator[tuple[Branch, Table]]:
     """Yield the pages of tables whose rows were loaded since the last checkpoint.
 
-    All of the leaves are new; or some at the end, or none, and no more will come there. An update
-    makes one new leaf, anywhere.
+    All of the leaves are new; or some at the end, or none, and no more will come there: only the
+    last page of a table grows, if that `may_grow`. An update makes one new leaf, anywhere.
     """
     for table in snapshot.catalog.tables.values():
-        for root in snapshot.trees.tree(table.id).roots:
-            for page in _loaded(root, is_saved, is_last=True):
-                yield page, table
+        roots = snapshot.trees.tree(table.id).roots
+        if sum(map(len, roots)) >= VECTOR_ROWS_MIN:
+            for root in roots:
+                for page in _loaded(root, is_saved, may_grow and root is roots[-1]):
+                    yield page, table
 
 
-def _loaded(page: Tree, is_saved: Callable[[Tree], bool], is_last: bool) -> Iterator[Branch]:
+def _loaded(page: Tree, is_saved: Callable[[Tree], bool], may_grow: bool) -> Iterator[Branch]:
     if type(page) is not Branch or is_saved(page):
         return
     children = page.children
     if page.height > 1:
         for child in children:
-            yield from _loaded(child, is_saved, is_last and child is children[-1])
-        return
-    if page.length < VECTOR_ROWS_MIN:
+            yield from _loaded(child, is_saved, may_grow and child is children[-1])
         return
     new = 0
     for child in reversed(children):
         if is_saved(child):
             break
         new += 1
-    if new < len(children):
-        if is_last or new == 1:
-            return
-        if not all(map(is_saved, children[: len(children) - new])):
-            return
-    yield page
+    old = children[: len(children) - new]
+    if not old or (new != 1 and not may_grow and all(map(is_saved, old))):
+        yield page
 
 
 def columns_of_rows(page: Branch, table: Table) -> Iterator[StoredPage | None]:

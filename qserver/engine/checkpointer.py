@@ -239,7 +239,7 @@ class Checkpointer:
         store, last_page = self.saved.store, self.saved.last_confirmed
         loaded: list[tuple[Branch, Table]] = []
         if snapshot.version > self.saved.version:
-            loaded += loaded_pages(snapshot, self.saved.is_saved)
+            loaded += loaded_pages(snapshot, self.saved.is_saved, not self._hurries)
             await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1
         self.logged -= logged

@@ -98,7 +98,7 @@ async def test_what_is_loaded_in_pieces_is_saved_when_it_is_whole() -> None:
         for start in range(2, ROWS, 1000):
             await database.execute(FILL.format(start, start + 999))
             await database.database.checkpoint()
-            assert len(columns_in(log)) <= COLUMNS * (start + 1000) // ROWS_OF_PAGE
+            assert len(columns_in(log)) <= COLUMNS * (1 + (start + 1000) // ROWS_OF_PAGE)
     assert len(columns_in(log)) >= COLUMNS * (ROWS // ROWS_OF_PAGE - 1)
 
 
