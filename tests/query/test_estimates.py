@@ -205,3 +205,28 @@ async def test_a_statement_that_is_planned_elsewhere_has_the_same_estimates() ->
 
 def rows_below(node: dict[str, Any]) -> list[Any]:
     return [node.get("Plan Rows"), *map(rows_below, node.get("Plans", ()))]
+
+
+@pytest.mark.parametrize("first", ["few", "many"])
+async def test_of_several_indexes_the_one_with_fewer_rows_is_used(first: str) -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (id int PRIMARY KEY, few int, many int, more int)")
+        for column in (first, "many" if first == "few" else "few"):
+            await database.execute(f"CREATE INDEX t_{column} ON t ({column})")
+        await database.execute("CREATE INDEX t_both ON t (few, more)")
+        await database.execute(
+            "INSERT INTO t SELECT n, n % 5, n % 1000, n % 3 FROM generate_series(1, 5000) n"
+        )
+        for condition, index in (
+            ("few = 3 AND many = 8", "t_many"),
+            ("many IN (1, 2, 3) AND few = 3 AND more = 1", "t_many"),
+            ("few = 3 AND more = 1", "t_both"),
+            ("few = $1 AND many = $2", "t_many"),
+        ):
+            given = ["3", "8"] if "$" in condition else None
+            sql = f"EXPLAIN SELECT * FROM t WHERE {condition}"
+            lines = (await database.execute(sql, given)).rows
+            assert any(f"using {index} " in line for (line,) in lines), (condition, lines)
+        sql = "EXPLAIN SELECT * FROM t WHERE few = 3 AND many = 8 AND id = 8"
+        lines = (await database.execute(sql)).rows
+        assert any("Key Lookup" in line for (line,) in lines), "one row is the least"

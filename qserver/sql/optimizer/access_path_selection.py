@@ -9,6 +9,9 @@ that finds a key in another way does that.
 
 A secondary index is used for equalities and IN, and for a range only if both ends are bounded: a
 row found by an index costs as much as twenty rows of a scan.
+
+Where several keys serve, the one that finds the fewest rows is used, if statistics tell; otherwise
+the one that serves most conditions.
 """
 
 from __future__ import annotations
@@ -19,7 +22,12 @@ from dataclasses import replace
 from qserver.functions.text.prefixes import bounds_of
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Cast, Column, Expression, InList, InQuery, Slot
-from qserver.sql.optimizer.estimate import LOOKUPS_WORTH_A_SCAN, estimate
+from qserver.sql.optimizer.estimate import (
+    LOOKUPS_WORTH_A_SCAN,
+    estimate,
+    is_unique,
+    key_columns,
+)
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.statistics import Statistics
 from qserver.sql.walk import (
@@ -43,12 +51,14 @@ def access_path_selection(node: Plan, statistics: Statistics) -> Plan:
         if not isinstance(each, plan.Scan) or each.access != Access():
             return each
         conditions = conjuncts(each.condition)
-        access, rest = best_access(each, conditions)
+        access, rest = best_access(each, conditions, statistics)
         query = None if access is None else access.range.query
         if access is not None and query is not None:
             access = _with_few(each, access, statistics)
             if not access.range.few:  # reading such a table costs nothing
-                access, rest = best_access(each, [one for one in conditions if one is not query])
+                access, rest = best_access(
+                    each, [one for one in conditions if one is not query], statistics
+                )
                 rest.append(query)
         if access is None:
             return each
@@ -65,7 +75,7 @@ def _with_few(scan: plan.Scan, access: Access, statistics: Statistics) -> Access
 
 
 def best_access(
-    scan: plan.Scan, conditions: Iterable[Expression]
+    scan: plan.Scan, conditions: Iterable[Expression], statistics: Statistics
 ) -> tuple[Access | None, list[Expression]]:
     """Return the best access path for the conditions, and the conditions it leaves."""
     every = list(conditions)
@@ -74,11 +84,32 @@ def best_access(
     candidates += [
         _fit(scan, index, index.columns, terms) for index in scan.table.indexes if _usable(index)
     ]
-    best = max(candidates, key=lambda candidate: candidate[0])
-    score, access, used = best
-    if score <= 0:
+    candidates = [candidate for candidate in candidates if candidate[0] > 0]
+    if not candidates:
         return None, every
+    _, access, used = max(candidates, key=lambda candidate: candidate[0])
+    if len(candidates) > 1 and not _finds_one(scan, access):
+        costs = [_cost(scan, each, statistics) for _, each, _ in candidates]
+        if None not in costs:
+            found = zip(costs, candidates, strict=True)
+            _, (_, access, used) = min(found, key=lambda each: (each[0], -each[1][0]))
     return access, [condition for condition in every if id(condition) not in used]
+
+
+def _finds_one(scan: plan.Scan, access: Access) -> bool:
+    """Whether a path leads to one row."""
+    bare = replace(scan, access=access)
+    return is_unique(bare) and len(access.range.equal) == len(key_columns(bare))
+
+
+def _cost(scan: plan.Scan, access: Access, statistics: Statistics) -> float | None:
+    """Return the rows that a path reads, as many as they cost; None where not enough is known."""
+    bare = replace(scan, access=access, condition=None)
+    held = key_columns(bare)[: len(access.range.equal) + bool(access.range.choices)]
+    if not held or statistics.distinct(scan.table, tuple(sorted(held))) is None:
+        return None
+    rows = estimate(bare, statistics)
+    return rows if access.index is None else rows * LOOKUPS_WORTH_A_SCAN
 
 
 def _usable(index: Index) -> bool:

@@ -164,10 +164,10 @@ def with_method(
         return replace(node, lateral=True, method="index")
     keys = hash_keys(node)
     if not keys:
-        return _between(node) or replace(node, method="loop")
+        return _between(node, statistics) or replace(node, method="loop")
     rows = estimate(node.left, statistics) if left_rows is None else left_rows
     if node.kind in ("inner", "left") and isinstance(node.right, plan.Scan):
-        lookup = _lookup(node, node.right)
+        lookup = _lookup(node, node.right, statistics)
         table_rows = statistics.row_count(node.right.table)
         worth = table_rows / LOOKUPS_WORTH_A_SCAN
         if lookup and rows < worth and rows * rows_of_look_up(lookup, statistics) < worth:
@@ -178,21 +178,23 @@ def with_method(
     return hashed
 
 
-def _lookup(node: plan.Join, scan: plan.Scan) -> plan.Join | None:
+def _lookup(node: plan.Join, scan: plan.Scan, statistics: Statistics) -> plan.Join | None:
     """Return the join as look-ups of the right side's rows, if a key matches."""
     conditions = conjuncts(scan.condition) + conjuncts(node.condition)
-    access, rest = best_access(scan, conditions)
+    access, rest = best_access(scan, conditions, statistics)
     if access is None or not access.range.equal:
         return None
     return _looked_up(node, scan, access, rest)
 
 
-def _between(node: plan.Join) -> plan.Join | None:
+def _between(node: plan.Join, statistics: Statistics) -> plan.Join | None:
     """Return the join as look-ups between two bounds of a key of the right side, if it has them."""
     scan = node.right
     if node.kind not in ("inner", "left") or not isinstance(scan, plan.Scan):
         return None
-    access, rest = best_access(scan, conjuncts(scan.condition) + conjuncts(node.condition))
+    access, rest = best_access(
+        scan, conjuncts(scan.condition) + conjuncts(node.condition), statistics
+    )
     if access is None or access.range.low is None or access.range.high is None:
         return None
     return _looked_up(node, scan, access, rest)
