@@ -32,6 +32,7 @@ WORDS: Final = frozenset(
 )
 """Functions that are called by a word alone."""
 
+_SUBSCRIPT: Final = "array_subscript"
 _CONSTRUCTS: Final = frozenset({"greatest", "least"})
 SEQUENCES: Final = frozenset({"nextval", "currval", "setval"})
 
@@ -141,8 +142,10 @@ class _Printer:
             return f"({parts[0]} {function.symbol} {parts[1]})"
         if function.name in WORDS and not node.arguments:
             return function.name.upper()
-        if not function.name.isidentifier() or function.name in ("row", "moment"):
+        if not function.name.isidentifier() or function.name in ("row", "moment", "array_slice"):
             raise Unprintable
+        if function.name == _SUBSCRIPT:
+            return self._subscripted(*node.arguments)
         arguments = [self.bare(each) for each in node.arguments]
         first = node.arguments[0] if node.arguments else None
         if function.name in SEQUENCES and isinstance(first, expressions.Constant):
@@ -152,6 +155,13 @@ class _Printer:
             return f"EXTRACT({first.value} FROM {arguments[1]})"
         is_word = function.name in WORDS or function.name in _CONSTRUCTS
         return f"{function.name.upper() if is_word else function.name}({', '.join(arguments)})"
+
+    def _subscripted(self, operand: Expression, *subscripts: Expression) -> str:
+        text = self.text(operand)
+        inside = isinstance(operand, expressions.Apply) and operand.function.name == _SUBSCRIPT
+        if not inside and not isinstance(operand, expressions.Column):
+            text = f"({self.bare(operand)})"
+        return text + "".join(f"[{self.bare(each)}]" for each in subscripts)
 
     def _cast(self, operand: Expression, target: SqlType) -> str:
         text, shown = self.text(operand), self.names.type_text(target)
