@@ -13,7 +13,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +38,14 @@ _NEEDS_QUOTES: Final = re.compile(r'[\s{},"\\]|\A\Z|\A[nN][uU][lL][lL]\Z')
 
 def is_number(sql_type: str) -> bool:
     return sql_type.partition("(")[0] in _NUMBERS
+
+
+def writers_of(columns: Sequence[str], types: Sequence[str]) -> list[Writer]:
+    """The functions that format the values of the columns of a result, except NULL."""
+    return [
+        _plan if column == ("QUERY PLAN", "json") else writer_of(column[1])
+        for column in zip(columns, types, strict=True)
+    ]
 
 
 def writer_of(sql_type: str) -> Writer:
@@ -66,6 +74,11 @@ def _plain(value: Any) -> str:
 
 def as_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _plan(value: Any) -> str:
+    """As EXPLAIN (FORMAT JSON) writes it, which an answer holds as a value."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _jsonb(value: Any) -> str:

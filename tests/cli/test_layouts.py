@@ -158,3 +158,15 @@ def test_nothing_harmful_reaches_the_terminal(text: str) -> None:
 
 def test_escape_sequences_are_shown_and_not_obeyed() -> None:
     assert harmless("a\x1b[2J\tb\u202e") == "a\\x1b[2J\\tb\\u202e"
+
+
+def test_a_plan_has_the_lines_that_explain_writes_and_stays_a_value_in_json() -> None:
+    plan = [{"Plan": {"Node Type": "ü", "Plans": [], "Total Cost": 0.01}}]
+    lines = json.dumps(plan, indent=2, ensure_ascii=False).split("\n")
+    columns, types = ["QUERY PLAN"], ["json"]
+    shown = printed(Aligned, columns, types, [(plan,)]).split("\n")[2:-3]
+    assert [line[1:].rstrip("+").rstrip() for line in shown] == lines
+    assert list(csv.reader(io.StringIO(printed(LAYOUTS["csv"], columns, types, [(plan,)]))))[1] == [
+        "\n".join(lines)
+    ]
+    assert json.loads(printed(LAYOUTS["json"], columns, types, [(plan,)])) == [{"QUERY PLAN": plan}]

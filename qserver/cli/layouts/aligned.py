@@ -51,14 +51,14 @@ class Aligned:
         self._options = options
         self._lines = LINES[options.linestyle]
         self._names: list[list[str]] = []
-        self._cells = TextCells((), "")
+        self._cells = TextCells((), (), "")
         self._right: list[bool] = []
         self._widths: list[int] = []
         self._headed = False
 
     def begin(self, columns: Sequence[str], types: Sequence[str]) -> None:
         self._names = names_of(columns)
-        self._cells = TextCells(types, self._options.null)
+        self._cells = TextCells(columns, types, self._options.null)
         self._right = [is_number(each) for each in types]
         names = [] if self._options.tuples_only else self._names
         self._widths = [widest(each) for each in names] or [0] * len(self._names)

@@ -19,13 +19,13 @@ class Expanded:
         self._options = options
         self._lines = LINES[options.linestyle]
         self._names: list[list[str]] = []
-        self._cells = TextCells((), "")
+        self._cells = TextCells((), (), "")
         self._name_width = self._value_width = 0
         self._count = 0
 
     def begin(self, columns: Sequence[str], types: Sequence[str]) -> None:
         self._names = names_of(columns)
-        self._cells = TextCells(types, self._options.null)
+        self._cells = TextCells(columns, types, self._options.null)
         self._name_width = max(map(widest, self._names), default=0)
         if self._options.title is not None and not self._options.tuples_only:
             self._write(f"{harmless(self._options.title)}\n")

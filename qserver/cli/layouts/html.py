@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qserver.cli.cells import Writer, harmless, is_number, writer_of
+from qserver.cli.cells import Writer, harmless, is_number, writers_of
 from qserver.cli.layouts.aligned import Write
 from qserver.cli.layouts.options import Printing
 from qserver.values.keys import Row
@@ -26,7 +26,7 @@ class Html:
     def begin(self, columns: Sequence[str], types: Sequence[str]) -> None:
         options = self._options
         self._columns = [escaped(name) for name in columns]
-        self._writers = [writer_of(each) for each in types]
+        self._writers = writers_of(columns, types)
         self._aligns = ["right" if is_number(each) else "left" for each in types]
         attributes = f" {options.tableattr}" if options.tableattr else ""
         text = [f'<table border="{options.border}"{attributes}>\n']

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from qserver.cli.cells import Writer, harmless, writer_of
+from qserver.cli.cells import Writer, harmless, writers_of
 from qserver.cli.layouts.aligned import Write
 from qserver.cli.layouts.options import Printing
 from qserver.values.keys import Row
@@ -28,7 +28,7 @@ class Unaligned:
 
     def begin(self, columns: Sequence[str], types: Sequence[str]) -> None:
         self._columns = [harmless(name) for name in columns]
-        self._writers = [writer_of(each) for each in types]
+        self._writers = writers_of(columns, types)
         if self._options.tuples_only:
             return
         lines = [] if self._options.title is None else [harmless(self._options.title)]
@@ -76,7 +76,7 @@ class Csv:
 
     def begin(self, columns: Sequence[str], types: Sequence[str]) -> None:
         self._columns = columns
-        self._writers = [writer_of(each) for each in types]
+        self._writers = writers_of(columns, types)
         if not self._options.tuples_only and self._options.expanded != "on":
             self._write_rows([columns])
 

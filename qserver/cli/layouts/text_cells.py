@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from qserver.cli.cells import Writer, harmless, writer_of
+from qserver.cli.cells import Writer, harmless, writers_of
 from qserver.values.keys import Row
 
 
 class TextCells:
     """Formats the cells of rows as lines without anything that a terminal would execute."""
 
-    def __init__(self, types: Sequence[str], null: str) -> None:
-        self._writers: list[Writer] = [writer_of(each) for each in types]
+    def __init__(self, columns: Sequence[str], types: Sequence[str], null: str) -> None:
+        self._writers: list[Writer] = writers_of(columns, types)
         self._null = harmless(null).split("\n")
 
     def of(self, row: Row) -> list[list[str]]:

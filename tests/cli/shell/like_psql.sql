@@ -129,3 +129,11 @@ SELECT 2 AS again
 SELECT 1 AS a, 'x,y' AS b;
 \pset format aligned
 SELECT 1 AS a \; SELECT 2 AS b;
+EXPLAIN (FORMAT JSON, COSTS OFF) SELECT 'ü' AS a FROM generate_series(1, 2) AS n WHERE n > 1;
+EXPLAIN (FORMAT JSON) SELECT 1 AS a \gx
+EXPLAIN (FORMAT JSON) SELECT 1 AS a \g (format=csv)
+EXPLAIN (FORMAT JSON) SELECT 1 AS a \g (format=unaligned)
+EXPLAIN (FORMAT JSON) SELECT 1 AS a \g (format=html)
+SELECT '[{"a":1}]'::json AS "QUERY PLANS";
+EXPLAIN (FORMAT YAML) SELECT 1 AS a;
+EXPLAIN (FORMAT XML) SELECT 1 AS a;

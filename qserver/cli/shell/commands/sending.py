@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from qserver.cli.cells import writer_of
+from qserver.cli.cells import writers_of
 from qserver.cli.layouts import Printing
 from qserver.cli.shell.commands.call import Call, Command
 from qserver.cli.shell.commands.formatting import changed
@@ -40,7 +40,7 @@ class Collected:
             self.rows += batch
 
     def texts(self) -> Iterable[list[str | None]]:
-        writers = [writer_of(each) for each in self.types]
+        writers = writers_of(self.columns, self.types)
         for row in self.rows:
             pairs = zip(writers, row, strict=True)
             yield [None if value is None else write(value) for write, value in pairs]
