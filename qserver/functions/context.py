@@ -16,7 +16,7 @@ from qserver.limits import (
 )
 from qserver.values.object_names import ObjectName
 from qserver.values.sizes import size_of
-from qserver.values.types import Kind
+from qserver.values.types import Kind, SqlType
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,6 +53,9 @@ class ObjectsPort(Protocol):
 
     def named(self, kind: Kind, oid: int) -> ObjectName:
         """Return an oid with the name that the type shows; the number itself if nothing has it."""
+
+    def type_named(self, text: str) -> SqlType:
+        """Return the type that a text names, with its length or precision; raise if none has it."""
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Return the result of a function of the catalog."""

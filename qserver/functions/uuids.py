@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import md5, sha1
 from typing import TYPE_CHECKING, Any, Final
 
-from qserver.functions.general import random_uuid
+from qserver.functions.chance import random_uuid
 from qserver.functions.registry import Function
 from qserver.values.binary_text import uuid_from_text
 from qserver.values.types import TEXT, UUID_TYPE

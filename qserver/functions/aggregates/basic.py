@@ -23,6 +23,7 @@ from qserver.functions.registry import Aggregate
 from qserver.limits import TEXT_RESULT_LENGTH_MAX
 from qserver.values.types import (
     ANY,
+    ANYELEMENT,
     ANYENUM,
     BIGINT,
     BOOLEAN,
@@ -225,6 +226,12 @@ def _extremes() -> Iterator[Aggregate]:
         yield from extremes(each)
 
 
+def _any_value() -> Aggregate:
+    """The first that is not NULL."""
+    step = "if {s0} is None: {s0} = {0}"
+    return Aggregate("any_value", (ANYELEMENT,), ANYELEMENT, ("None",), step, "{s0}", ordered=True)
+
+
 # --- truth, bits, texts --------------------------------------------------------------------------
 
 
@@ -278,6 +285,7 @@ AGGREGATES: Final = (
     *_sums(),
     *_averages(),
     *_extremes(),
+    _any_value(),
     *_truths(),
     *_bits(),
     _string_aggregate(),

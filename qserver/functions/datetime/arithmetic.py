@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from math import isnan
 from typing import Any, Final
 
@@ -109,7 +109,11 @@ def timestamp_plus(value: datetime, span: Interval) -> datetime:
 
 def moment_plus(value: datetime, span: Interval) -> datetime:
     """Add to a point in time: months and days by the calendar of the session's zone."""
-    zone = SESSION_ZONE.get()
+    return moment_plus_in(SESSION_ZONE.get(), value, span)
+
+
+def moment_plus_in(zone: tzinfo | None, value: datetime, span: Interval) -> datetime:
+    """Add by the calendar of a zone; None is UTC."""
     if zone is None or not (span.months or span.days):
         return timestamp_plus(value, span)
     local = timestamp_plus(to_local(value, zone), Interval(span.months, span.days, 0))

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from qserver.errors import DatetimeFieldOverflow, InvalidParameterValue
 from qserver.functions.datetime.arithmetic import (
     date_plus_time,
+    moment_minus,
     moment_plus,
+    moment_plus_in,
+    negated,
     out_of_range,
     time_plus,
     timestamp_plus,
@@ -228,6 +231,15 @@ def make_interval(
     return Interval(years * MONTHS_PER_YEAR + months, weeks * 7 + days, microseconds)
 
 
+def date_add(value: datetime, span: Interval, zone: str) -> datetime:
+    """Add by the calendar of a zone."""
+    return moment_plus_in(zone_named(zone), value, span)
+
+
+def date_subtract(value: datetime, span: Interval, zone: str) -> datetime:
+    return date_add(value, negated(span), zone)
+
+
 def timestamp_of_epoch(seconds: float) -> datetime:
     if isnan(seconds):
         raise DatetimeFieldOverflow("timestamp cannot be NaN")
@@ -315,6 +327,12 @@ def _announced() -> Iterator[Function]:
     yield Function("make_timestamptz", with_zone, TIMESTAMPTZ, make_timestamptz_in)
     for count in range(len(_INTERVAL_PARTS) + 1):
         yield Function("make_interval", _INTERVAL_PARTS[:count], INTERVAL, make_interval)
+    for name, plus, plus_in in (
+        ("date_add", moment_plus, date_add),
+        ("date_subtract", moment_minus, date_subtract),
+    ):
+        yield Function(name, (TIMESTAMPTZ, INTERVAL), TIMESTAMPTZ, plus)
+        yield Function(name, (TIMESTAMPTZ, INTERVAL, TEXT), TIMESTAMPTZ, plus_in)
     yield Function("to_timestamp", (DOUBLE,), TIMESTAMPTZ, timestamp_of_epoch)
     for sql_type in (DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL):
         yield Function("isfinite", (sql_type,), BOOLEAN, lambda value: True)

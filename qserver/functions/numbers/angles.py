@@ -209,6 +209,8 @@ _ONE_ARGUMENT: Final[dict[str, Angle]] = {
     "asind": _between_minus_one_and_one(arc_sine_degrees),
     "acosd": _between_minus_one_and_one(arc_cosine_degrees),
     "atand": arc_tangent_degrees,
+    "erf": math.erf,
+    "erfc": math.erfc,
     "degrees": degrees,
     "radians": radians,
 }

@@ -6,7 +6,7 @@ code point to one, as PostgreSQL does with the locale C.UTF-8, so the length nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import AnyStr, Final
 
 from qserver.errors import InvalidParameterValue, ProgramLimitExceeded, SubstringError
@@ -210,13 +210,10 @@ def character_of(code: int) -> str:
     return chr(code)
 
 
-def to_hex(value: int) -> str:
-    """Return the hexadecimal digits; negative numbers as their 32 bits."""
-    return f"{value & 0xFFFFFFFF:x}"
-
-
-def to_hex_wide(value: int) -> str:
-    return f"{value & 0xFFFFFFFFFFFFFFFF:x}"
+def _digits(base: str, bits: int) -> Callable[[int], str]:
+    """Return what prints an integer; negative numbers as their bits."""
+    all_bits = (1 << bits) - 1
+    return lambda value: format(value & all_bits, base)
 
 
 # --- the tables ----------------------------------------------------------------------------------
@@ -287,8 +284,11 @@ FUNCTIONS: Final = (
     Function("reverse", (TEXT,), TEXT, reverse, inline="{0}[::-1]"),
     Function("ascii", (TEXT,), INTEGER, code_of),
     Function("chr", (INTEGER,), TEXT, character_of),
-    Function("to_hex", (INTEGER,), TEXT, to_hex),
-    Function("to_hex", (BIGINT,), TEXT, to_hex_wide),
+    *(
+        Function(name, (each,), TEXT, _digits(base, bits))
+        for name, base in (("to_hex", "x"), ("to_oct", "o"), ("to_bin", "b"))
+        for each, bits in ((INTEGER, 32), (BIGINT, 64))
+    ),
 )
 
 OPERATORS: Final = (

@@ -27,7 +27,7 @@ from qserver.query.catalog.data import recorded_by, recorded_rows, relations
 from qserver.query.catalog.parts import indexes_of
 from qserver.query.catalog.roles import ROLE_NAMES, ROLES
 from qserver.query.catalog.search_path import OWN_SCHEMAS, full_name, own_schema, schema_of_row
-from qserver.query.catalog.types import find_type_oid, shown_type
+from qserver.query.catalog.types import find_type_oid, shown_type, type_named
 from qserver.query.catalog.world import Shown, World
 from qserver.query.server_facts import NO_FACTS, ServerFacts
 from qserver.storage.snapshot import Snapshot
@@ -36,7 +36,7 @@ from qserver.values.identifiers import identifiers, quote_identifier
 from qserver.values.object_names import NO_OBJECT, ObjectName
 from qserver.values.relations import Schema, Sequence, View
 from qserver.values.schema import Table
-from qserver.values.types import Kind
+from qserver.values.types import Kind, SqlType
 
 
 class CatalogObjects:
@@ -63,6 +63,9 @@ class CatalogObjects:
         """Return the value that was given last, not the last one that is reserved."""
         given = None if self._sequences is None else self._sequences.state_given(sequence)
         return state_of(self.reader, sequence) if given is None else given
+
+    def type_named(self, text: str) -> SqlType:
+        return type_named(self.world, text)
 
     # --- from a number ---
 

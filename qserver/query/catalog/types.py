@@ -80,7 +80,7 @@ def _shown_definition(world: World, oid: int) -> str | None:
 def find_type_oid(world: World, text: str) -> int | None:
     """Return the oid of a type as SQL writes it: `int`, `varchar(10)[]`, `shop.mood`."""
     try:
-        known = type_of_text(text, lambda name: _enum(world, name))
+        known = type_named(world, text)
     except QserverError:
         known = None
     if known is not None:
@@ -88,6 +88,11 @@ def find_type_oid(world: World, text: str) -> int | None:
     is_array = text.strip().endswith("[]")
     *schemas, name = identifiers(text.strip().removesuffix("[]"))
     return world.path.type(f"_{name}" if is_array else name, schemas)
+
+
+def type_named(world: World, text: str) -> SqlType:
+    """Return the type that a text names, with its length or precision."""
+    return type_of_text(text, lambda name: _enum(world, name))
 
 
 def _enum(world: World, name: tuple[str, ...]) -> SqlType | None:

@@ -156,6 +156,7 @@ _PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
         ),
         "secs": Constant(0.0, DOUBLE),
     },
+    "random_normal": {"mean": Constant(0.0, DOUBLE), "stddev": Constant(1.0, DOUBLE)},
 }
 """The parameters and defaults of functions that are called with names in practice."""
 
