@@ -38,6 +38,7 @@ prepare = import_module("qserver.sql.prepare")
     aggregate_elimination,
     join_ordering,
     or_factoring,
+    orders,
     predicate_pushdown,
     sort_elimination,
     subquery_unnesting,
@@ -48,6 +49,7 @@ prepare = import_module("qserver.sql.prepare")
         "aggregate_elimination",
         "join_ordering",
         "or_factoring",
+        "orders",
         "predicate_pushdown",
         "sort_elimination",
         "subquery_unnesting",
@@ -149,8 +151,8 @@ def _bounds_are_never_included(original: Any) -> Any:
 def _limit_before_the_condition(original: Any) -> Any:
     """LIMIT is pushed below the condition of the scan that it stands on."""
 
-    def limit(node: plan.Limit) -> Any:
-        made = original(node)
+    def limit(node: plan.Limit, *others: Any) -> Any:
+        made = original(node, *others)
         if not isinstance(made, plan.Limit) or not isinstance(made.input, plan.Scan):
             return made
         scan = made.input
@@ -428,7 +430,7 @@ MUTANTS: Final = (
         "forward",
         "a scan in descending order reads forward",
         "without sort_elimination",
-        sort_elimination,
+        orders,
         "_direction",
         _read_forward_whatever_is_asked,
     ),
