@@ -103,8 +103,12 @@ def test_a_template_agrees_with_the_call(name: str) -> None:
         function = data.draw(st.sampled_from(functions))
         arguments = [data.draw(VALUES[parameter.kind]) for parameter in function.parameters]
         length = LENGTHS.get(id(function))
-        assume(length is None or length(*arguments) < BYTES_SMALL)
+        short = ("bool", "True")
+        if length is not None:
+            short = outcome(lambda *given: length(*given) < BYTES_SMALL, *arguments)
+            assume(short != ("bool", "False"))
         expected = outcome(function.call, *arguments)
+        assert short in (("bool", "True"), expected)
         assert outcome(COMPILED[id(function)], *arguments) == expected
         if function.prepare is not None:
             prepare = function.prepare
