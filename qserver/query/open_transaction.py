@@ -403,6 +403,7 @@ class OpenTransaction:
 
     def stream_ended(self, step: StepTransaction) -> None:
         step.report_reads()
+        self._stepped.keep_positions(step)
         try:
             self._charge()
         except OutOfMemory:

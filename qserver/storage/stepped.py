@@ -85,6 +85,17 @@ class SteppedTransaction:
         self._bytes_written += size
         self.affected_rows += affected_rows
 
+    def keep_positions(self, step: StepTransaction) -> None:
+        """Keep the positions of new sequences, which even a statement that only reads moves."""
+        moved = step.writes.get(SEQUENCES_TREE)
+        if not moved:
+            return
+        if self._savepoints:
+            for _ in self._savepoints[-1].remember(self.whole.writes, {SEQUENCES_TREE: moved}):
+                pass  # they are few
+        self.whole.writes.setdefault(SEQUENCES_TREE, {}).update(moved)
+        self._bytes_written += ENTRY_BYTES * len(moved)
+
     # --- savepoints ---
 
     def set_savepoint(self, name: str) -> None:

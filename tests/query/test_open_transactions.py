@@ -139,3 +139,27 @@ async def test_a_redefinition_meanwhile_is_a_conflict() -> None:
             await run(database.committing(transaction, RunOptions()))
         assert conflict_of(caught.value).table == "t"
         transaction.release()
+
+
+async def streamed(database: SqlDatabase, transaction: OpenTransaction, sql: str) -> list[object]:
+    stream = await database.stream_inside(transaction, Statement(sql), RunOptions())
+    found: list[object] = []
+    while (rows := await stream.step()) is not None:
+        found += [row[0] for row in rows]
+    stream.close()
+    return found
+
+
+async def test_a_streamed_statement_moves_a_sequence_that_the_transaction_made() -> None:
+    async with with_rows() as database:
+        transaction = await database.open()
+        await do(database, transaction, "CREATE SEQUENCE s")
+        draw = "SELECT nextval('s') FROM generate_series(1, 2)"
+        assert await streamed(database, transaction, draw) == [1, 2]
+        await do(database, transaction, "SAVEPOINT a")
+        assert await streamed(database, transaction, "SELECT setval('s', 77)") == [77]
+        assert await streamed(database, transaction, draw) == [78, 79]
+        await do(database, transaction, "ROLLBACK TO a")
+        assert await streamed(database, transaction, draw) == [3, 4]
+        await run(database.committing(transaction, RunOptions()))
+        assert (await database.execute("SELECT nextval('s')")).rows == [(5,)]
