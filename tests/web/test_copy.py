@@ -67,7 +67,7 @@ def error_of(answer: Answer, status: int, code: str) -> dict[str, Any]:
 @pytest.mark.parametrize("options", FORMATS)
 async def test_what_goes_out_comes_in(options: str) -> None:
     async with shop() as (_, client):
-        assert (await load(client, "copy t from stdin", DATA))["affected_rows"] == 3
+        assert (await load(client, "-- t\n/* all */ copy t from stdin", DATA))["affected_rows"] == 3
         out = await read(client, f"copy t to stdout {options}")
         assert out.status == 200
         assert dict(out.headers)["content-type"].partition(";")[0] == FORMATS[options]

@@ -18,6 +18,7 @@ from qserver.engine.work import timed_out
 from qserver.engine.yielding import TimeSlice
 from qserver.errors import Forbidden, InvalidRequest, QserverError, TransactionNotFound
 from qserver.http1 import IncomingBody
+from qserver.lexing.pieces import first_words
 from qserver.limits import BULK_SECONDS_MAX
 from qserver.pgwire.copy_binary import Tuples
 from qserver.query.bulk import BulkInsert
@@ -48,7 +49,7 @@ def statement_of(given: dict[str, str], *, is_from: bool) -> CopyStatement:
     if "sql" not in given:
         raise InvalidRequest("the parameter sql is missing", hint="It is a COPY statement.")
     sql = given["sql"]
-    if not sql.lstrip()[:4].lower() == "copy":
+    if first_words(sql, 1) != ("copy",):
         raise InvalidRequest(
             "only COPY is sent to /v1/copy", hint="Other statements go to POST /v1/query."
         )
