@@ -13,6 +13,7 @@ from qserver.cli.shell.commands import run_command
 from qserver.cli.shell.prompt import run_text
 from qserver.cli.shell.shell import Shell
 from qserver.client import Client
+from qserver.limits import TRANSACTION_STATEMENTS_MAX
 from tests.cli.real_server import KEY
 
 Talk = Callable[[str], str]
@@ -104,19 +105,48 @@ def test_rows_behind_a_refused_copy_do_not_run(client: Client, talk: Talk) -> No
     assert ids(client) == []
 
 
-def test_a_block_with_a_copy_is_not_sent_without_it(
+def test_a_block_with_a_copy_is_an_open_transaction(
     client: Client, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = tmp_path / "block.sql"
-    script.write_text(
-        "BEGIN;\nINSERT INTO t VALUES (1);\nCOPY t (id) FROM stdin;\n2\n\\.\n"
-        "INSERT INTO t VALUES (3);\nCOMMIT;\nINSERT INTO t VALUES (4);\n"
-    )
-    options = ["sql", "--url", url, "--key", KEY, "-d", "copies", "--keep-going", "-f", str(script)]
-    assert main(options) == 1
-    said = capsys.readouterr().err
-    assert f"{script}:3: ERROR" in said and "ROLLBACK: a statement of it failed" in said
-    assert ids(client) == [4]
+    options = ["sql", "--url", url, "--key", KEY, "-d", "copies", "-f", str(script)]
+
+    def run(text: str, *more: str) -> tuple[int, str]:
+        script.write_text(text)
+        return main([*options, *more]), capsys.readouterr().err
+
+    rows = "COPY t (id) FROM stdin;\n{}\n\\.\n"
+    behind = "INSERT INTO t VALUES (3);\nCOMMIT;\nINSERT INTO t VALUES (4);\n"
+    version = client.query("SELECT 1").version
+    assert version is not None
+    begun = "BEGIN;\nINSERT INTO t VALUES (1);\n"
+    assert run(begun + rows.format(2) + behind) == (0, "COPY 1\n")
+    assert ids(client) == [1, 2, 3, 4]
+    assert client.query("SELECT 1").version == version + 2
+    client.query("DELETE FROM t")
+
+    code, said = run(begun + rows.format("5\nDELETE FROM t;") + behind, "--keep-going")
+    assert code == 1 and f"{script}:3: ERROR 22P02" in said and "25P02" in said, said
+    assert "It was rolled back" in said and ids(client) == [4]
+
+    code, said = run(begun + begun[7:] + rows.format(2) + behind)
+    assert code == 3 and f"{script}:3: ERROR 23505" in said and ids(client) == [4], said
+
+    code, said = run(begun + rows.format(2))
+    assert code == 3 and f"{script}:1: BEGIN without COMMIT" in said and ids(client) == [4], said
+
+
+def test_a_block_that_failed_or_is_too_long_is_not_opened(client: Client, talk: Talk) -> None:
+    rows = "COPY t (id) FROM stdin;\nINSERT INTO t VALUES (9);\n\\.\n"
+    many = "INSERT INTO t VALUES (1);" * (TRANSACTION_STATEMENTS_MAX + 5)
+    said = talk(f"BEGIN;{many}\n{rows}COMMIT;")
+    assert f"at most {TRANSACTION_STATEMENTS_MAX}" in said, said
+    out: list[str] = []
+    shell = Shell(client, run_command, out.append, out.append)
+    for text in ("BEGIN;", "SELECT 1 \\gset\n", rows, "COMMIT;"):
+        run_text(shell, text)
+    assert "a statement of the block failed" in "".join(out), out
+    assert out[-1].startswith("ROLLBACK") and ids(client) == []
 
 
 def test_rows_of_csv_go_in_batches(client: Client, talk: Talk, tmp_path: Path) -> None:
@@ -169,7 +199,8 @@ def test_a_copy_is_part_of_an_open_transaction(client: Client, talk: Talk, tmp_p
     )
     assert "23505" in told, told
     assert ids(client) == []
-    assert "BLOCKS off" in talk("BEGIN;\n\\copy t (id) to stdout\nCOMMIT;\n")
+    told = talk("BEGIN;\nINSERT INTO t VALUES (7);\n\\copy t (id) to stdout\nROLLBACK;\n")
+    assert told.endswith("INSERT 0 1\n7\nROLLBACK\n"), told
 
 
 def test_a_copy_reads_an_older_version(client: Client, talk: Talk) -> None:

@@ -20,7 +20,13 @@ from qserver.cli.errors import report_error
 from qserver.cli.shell.commands import run_command
 from qserver.cli.shell.commands.formatting import changed
 from qserver.cli.shell.failures import StatementFailed
-from qserver.cli.shell.scripts import LOST, ScriptFailed, run_file, run_standard_input
+from qserver.cli.shell.scripts import (
+    LOST,
+    WITHOUT_COMMIT,
+    ScriptFailed,
+    run_file,
+    run_standard_input,
+)
 from qserver.cli.shell.shell import Shell
 from qserver.errors import InvalidRequest, QserverError
 
@@ -87,9 +93,8 @@ def _given(shell: Shell, options: argparse.Namespace) -> None:
             shell.take(statement)
             if shell.is_over:
                 return
-        if shell.block is not None:
-            error = InvalidRequest("BEGIN without COMMIT: nothing of the transaction was sent")
-            raise StatementFailed(shell.block[0], error)
+    if shell.begun is not None:
+        raise StatementFailed(shell.begun, InvalidRequest(WITHOUT_COMMIT))
     for path in options.files or ():
         if str(path) == "-":
             run_standard_input(shell)

@@ -70,3 +70,16 @@ def gathered(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
             merged, since = [], time.monotonic()
     if merged:
         yield merged
+
+
+class Counted:
+    """Batches of rows, and how many there were."""
+
+    def __init__(self, batches: Iterable[list[Row]]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        for batch in self._batches:
+            self.rows += len(batch)
+            yield batch

@@ -21,6 +21,7 @@ from qserver.cli.splitting import Statement
 from qserver.client import ConnectionFailed, ConnectionLost
 from qserver.errors import InvalidRequest, QserverError, Unauthorized
 
+WITHOUT_COMMIT: Final = "BEGIN without COMMIT: nothing of the transaction was applied"
 LOST: Final = (ConnectionFailed, ConnectionLost)
 
 
@@ -80,15 +81,12 @@ class Script:
             self._tell(f"{self._name}: {error.message}. {error.hint or ''}".rstrip() + "\n")
 
     def _expect_no_block(self) -> None:
-        block = self._shell.block
+        begun = self._shell.begun
         if self._shell.conditions.is_open:
             self._tell(f"{self._name}: the end was reached without \\endif\n")
-        if block is not None:
+        if begun is not None:
             self.stopped = True
-            self._tell(
-                f"{self._name}:{block[0].line}: BEGIN without COMMIT: "
-                f"nothing of the transaction was sent.\n"
-            )
+            self._tell(f"{self._name}:{begun.line}: {WITHOUT_COMMIT}.\n")
 
     def _tell(self, text: str) -> None:
         self.failures += 1

@@ -5,7 +5,7 @@
           ├─ BEGIN         block = []; at the prompt, client.open_transaction
           ├─ in a block    block.append
           ├─ COMMIT        client.transaction(block)
-          ├─ COPY          commands, as it reads the script
+          ├─ COPY          commands, as it reads the script; a block is opened first
           └─ else          client.stream or client.query ─► layout ─► write
 
 The shell streams a statement that reads, whatever its size: it prints rows in batches and drops
@@ -13,9 +13,10 @@ them.
 
 At the prompt, BEGIN opens a transaction on the server: statements run in it as they are typed. In a
 script, BEGIN begins a block that the shell only collects: COMMIT sends it as one request, which the
-server runs again after a conflict, and which counts as one request for the rate limit. Nothing of
-either is applied before its COMMIT. BEGIN READ ONLY opens a transaction in a script, too: it meets
-no conflict.
+server runs again after a conflict, and which counts as one request for the rate limit. COPY has a
+request of its own, so a block with one becomes an open transaction there: the statements before it
+run in it, and those behind it as they come. Nothing of either is applied before its COMMIT. BEGIN
+READ ONLY opens a transaction in a script, too: it meets no conflict.
 
 The shell forgets an open transaction when the server has ended it, and not before: a COMMIT that
 was refused (rate limit, no connection) can be sent again, and so can one whose answer was lost.
@@ -33,11 +34,11 @@ from qserver.cli.shell.arguments import arguments_of
 from qserver.cli.shell.conditions import WORDS, Conditions
 from qserver.cli.shell.failures import StatementFailed, told
 from qserver.cli.shell.output import Output, PagerLeft
-from qserver.cli.shell.printing import Consume, Printer
+from qserver.cli.shell.printing import Consume, Counted, Printer
 from qserver.cli.shell.script_text import ScriptText, read_standard_input
 from qserver.cli.shell.session_settings import SETTINGS_NOW, SessionSettings, SettingWords
 from qserver.cli.shell.tags import defines, tag
-from qserver.cli.shell.transaction_words import Act, act_of
+from qserver.cli.shell.transaction_words import Act, act_of, check_count
 from qserver.cli.shell.variables import Variables, is_true
 from qserver.cli.splitting import Splitter, Statement
 from qserver.client import Client, Result
@@ -45,7 +46,6 @@ from qserver.errors import (
     Applied,
     InvalidRequest,
     NotFound,
-    ProgramLimitExceeded,
     QserverError,
     RateLimited,
 )
@@ -113,6 +113,8 @@ class Shell:
         self.edited: str | None = None
         """What \\e brought back, to be run or gone on with."""
         self.names_are_stale = True
+        self.restricted_by: str | None = None
+        """The key of \\restrict, which \\unrestrict has to name before another command may run."""
         self._run_command = run_command
         self._say = say
         self.pause = pause
@@ -120,6 +122,8 @@ class Shell:
         self._scripts = 0
         self._block: list[Statement] | None = None
         self._transaction: str | None = None
+        self._begun: Statement | None = None
+        """BEGIN, of the block or of the open transaction."""
         self._has_failed = False
         self._is_in_doubt = False
         """Whether a COMMIT was sent, and no answer came."""
@@ -150,9 +154,9 @@ class Shell:
         return self._block is not None or self._transaction is not None
 
     @property
-    def block(self) -> list[Statement] | None:
-        """The statements since BEGIN, with BEGIN itself; None outside of a block."""
-        return self._block
+    def begun(self) -> Statement | None:
+        """BEGIN, while what it began has no end."""
+        return self._begun if self.in_transaction else None
 
     @property
     def is_in_script(self) -> bool:
@@ -212,7 +216,11 @@ class Shell:
         try:
             if not statement.is_command:
                 self.run(statement)
-            elif (word := statement.text.split(maxsplit=1)[0]) in WORDS:
+                return
+            word = statement.text.split(maxsplit=1)[0]
+            if self.restricted_by is not None and word != "\\unrestrict":
+                raise InvalidRequest("only \\unrestrict may run here")
+            if word in WORDS:
                 self.conditions.take(word, lambda: self._holds(statement.text))
             elif self.conditions.is_active:
                 self._run_command(self, statement)
@@ -285,22 +293,40 @@ class Shell:
                 hint="End it with COMMIT or ROLLBACK; blocks do not nest.",
             )
         if self.opens_transactions or read_only or not self.variables.is_on("BLOCKS"):
-            options = {
-                "as_of": self.as_of,
-                "read_only": read_only or None,
-                "idle_ms": IDLE_MS,
-                "settings": self.settings.values or None,
-            }
-            opened = self.patiently(lambda: self.client.open_transaction(**options))
-            self._transaction, self._has_failed = opened["id"], False
+            self._open(read_only)
+            self._has_failed = False
             self.note("BEGIN\n")
-            return
-        self._block, self._has_failed = [statement], False
-        self.note("BEGIN: what follows is sent together at COMMIT.\n")
+        else:
+            self._block, self._has_failed = [], False
+            self.note("BEGIN: what follows is sent together at COMMIT.\n")
+        self._begun = statement
+
+    def _open(self, read_only: bool) -> None:
+        options = {
+            "as_of": self.as_of,
+            "read_only": read_only or None,
+            "idle_ms": IDLE_MS,
+            "settings": self.settings.values or None,
+        }
+        opened = self.patiently(lambda: self.client.open_transaction(**options))
+        self._transaction = opened["id"]
+
+    def _open_block(self, statements: list[Statement]) -> None:
+        """Open a transaction, and run what the block has collected in it."""
+        if self._has_failed:
+            raise InvalidRequest("a statement of the block failed, and nothing of it is sent")
+        check_count(statements)
+        self._open(read_only=False)
+        self._block = None
+        for statement in statements:
+            try:
+                self._run(statement, self._print)
+            except QserverError as error:
+                raise StatementFailed(statement, error) from error
 
     def _collect(self, statement: Statement, block: list[Statement]) -> None:
         # One too many is enough for COMMIT to refuse the block; a statement of it never runs alone.
-        if len(block) <= TRANSACTION_STATEMENTS_MAX + 1:
+        if len(block) <= TRANSACTION_STATEMENTS_MAX:
             block.append(statement)
 
     def _commit(self) -> None:
@@ -310,7 +336,7 @@ class Shell:
             self._block = None
             self.say("ROLLBACK: a statement of it failed, and nothing of it was sent.\n")
         elif self._block is not None:
-            self._send_block(self._block[1:])
+            self._send_block(self._block)
         else:
             self.say("There is no transaction to commit.\n")
 
@@ -343,12 +369,7 @@ class Shell:
 
     def _send_block(self, statements: list[Statement]) -> None:
         self._block = None
-        if len(statements) > TRANSACTION_STATEMENTS_MAX:
-            raise ProgramLimitExceeded(
-                f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements",
-                detail="Nothing of it was sent.",
-                hint="Use several transactions, or INSERT several rows with one statement.",
-            )
+        check_count(statements)
         if statements:
             self._send(statements)
         self.note("COMMIT\n")
@@ -421,12 +442,9 @@ class Shell:
         self.attempt(lambda: self._run_one(statement, consume))
 
     def attempt(self, call: Callable[[], _Answer]) -> _Answer:
-        """Make a call that runs a statement, where statements run now."""
+        """Make a call that runs a statement, where statements run now: that of a block opens it."""
         if self._block is not None:
-            raise InvalidRequest(
-                "the statements of a block are sent at COMMIT, and COPY is not one of them",
-                hint="\\set BLOCKS off lets BEGIN open a transaction in a script, too.",
-            )
+            self._open_block(self._block)
         self._check_no_doubt()
         try:
             done = self.patiently(call)
@@ -572,16 +590,3 @@ class Shell:
 
 def _nothing() -> None:
     """The default `before_output`: no bar to clear."""
-
-
-class Counted:
-    """Batches of rows, and how many there were."""
-
-    def __init__(self, batches: Iterable[list[Row]]) -> None:
-        self._batches = batches
-        self.rows = 0
-
-    def __iter__(self) -> Iterator[list[Row]]:
-        for batch in self._batches:
-            self.rows += len(batch)
-            yield batch

@@ -13,7 +13,8 @@ from enum import Enum
 from typing import Final
 
 from qserver.cli.splitting import Statement
-from qserver.errors import FeatureNotSupported, SqlSyntaxError
+from qserver.errors import FeatureNotSupported, ProgramLimitExceeded, SqlSyntaxError
+from qserver.limits import TRANSACTION_STATEMENTS_MAX
 
 
 class Act(Enum):
@@ -82,3 +83,13 @@ def _begun(tokens: list[str]) -> Act:
 
 def _not_understood(name: str, rest: list[str]) -> SqlSyntaxError:
     return SqlSyntaxError(f"{name.upper()} is not understood at {rest[0] if rest else 'its end'!r}")
+
+
+def check_count(block: list[Statement]) -> None:
+    """Refuse a block that has more statements than a transaction may."""
+    if len(block) > TRANSACTION_STATEMENTS_MAX:
+        raise ProgramLimitExceeded(
+            f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements",
+            detail="Nothing of it was sent.",
+            hint="Use several transactions, or INSERT several rows with one statement.",
+        )

@@ -17,6 +17,7 @@ from signal import SIGTERM
 
 import pytest
 
+from qserver.client import Client
 from tests.cli.real_server import KEY, ROOT
 from tests.forked import Forked
 from tests.patience import PATIENCE_SECONDS
@@ -25,6 +26,7 @@ FOLDER = Path(__file__).parent
 SCRIPT = (FOLDER / "like_psql.sql").read_text(encoding="utf-8")
 FILLED = ROOT / "tests" / "pgwire" / "dumped.sql"
 PSQL = shutil.which("psql")
+PG_DUMP = shutil.which("pg_dump")
 pytestmark = pytest.mark.skipif(PSQL is None, reason="psql is not installed")
 
 
@@ -51,6 +53,16 @@ class Programs:
     def psql(self, script: str = "", *options: str) -> subprocess.CompletedProcess[str]:
         assert PSQL is not None, "the tests are skipped otherwise"
         return self._run([PSQL, "-Xq", self._wire, *options], script)
+
+    def create(self, database: str) -> None:
+        with Client(self._http, KEY) as client:
+            client.create_database(database)
+
+    def dump(self, database: str) -> str:
+        assert PG_DUMP is not None, "the test is skipped otherwise"
+        done = self._run([PG_DUMP, self._wire.removesuffix("main") + database], "")
+        assert done.returncode == 0, done.stderr
+        return re.sub(r"(?m)^(\\(?:un)?restrict) .*", r"\1 key", done.stdout)
 
     def shell(self, script: str = "", *options: str) -> subprocess.CompletedProcess[str]:
         return self._run([sys.executable, "-m", "qserver", "sql", "-q", *options], script)
@@ -129,6 +141,39 @@ WITH_ROWS = {
         ("-v", "ON_ERROR_STOP=1"),
         "COPY copied FROM stdin;\n1\nx\n\\.\nSELECT 7;\n",
     ),
+    "in a transaction": (
+        ("-v", "ON_ERROR_STOP=1"),
+        "SET lock_timeout = 0;\nBEGIN;\nSET LOCAL search_path = public;\n"
+        "INSERT INTO copied VALUES (5);\nSELECT count(*) FROM copied;\n"
+        "COPY copied FROM stdin;\n1\n2\n\\.\n\n\\copy copied from stdin\n3\n\\.\n"
+        "SELECT count(*) AS n FROM copied \\gset\n\\echo :n\n"
+        "CREATE INDEX ON copied (a);\nCOPY (SELECT a FROM copied) TO stdout;\nCOMMIT;\nSELECT 7;\n",
+    ),
+    "in a transaction that is rolled back": (
+        (),
+        "BEGIN;\nINSERT INTO copied VALUES (5);\nCOPY copied FROM stdin;\n1\n2\n\\.\n"
+        "SELECT count(*) FROM copied;\nROLLBACK;\nINSERT INTO copied VALUES (6);\n",
+    ),
+    "in a transaction, a row that is wrong": (
+        ("-v", "ON_ERROR_STOP=0"),
+        "BEGIN;\nINSERT INTO copied VALUES (5);\nCOPY copied FROM stdin;\n1\nx\n"
+        "INSERT INTO copied VALUES (8);\n\\.\nSELECT 7;\nCOMMIT;\nINSERT INTO copied VALUES (9);\n",
+    ),
+    "in a transaction, a row that is wrong, and no more": (
+        ("-v", "ON_ERROR_STOP=1"),
+        "BEGIN;\nINSERT INTO copied VALUES (5);\nCOPY copied FROM stdin;\n1\nx\n"
+        "INSERT INTO copied VALUES (8);\n\\.\nSELECT 7;\nCOMMIT;\nINSERT INTO copied VALUES (9);\n",
+    ),
+    "in a transaction, back to a savepoint": (
+        ("-v", "ON_ERROR_STOP=0"),
+        "BEGIN;\nSAVEPOINT a;\nCOPY copied FROM stdin;\nx\n\\.\nROLLBACK TO a;\n"
+        "COPY copied FROM stdin;\n4\n\\.\nCOMMIT;\n",
+    ),
+    "in a transaction, a statement before it that fails": (
+        ("-v", "ON_ERROR_STOP=1"),
+        "BEGIN;\nINSERT INTO copied VALUES (5);\nINSERT INTO copied VALUES (5);\n"
+        "COPY copied FROM stdin;\n1\n\\.\nCOMMIT;\n",
+    ),
     "-c": (("-c", "COPY copied FROM stdin"), "1\n2\n\\.\nSELECT 7;\n"),
     "three -c": (
         (
@@ -162,6 +207,20 @@ def test_rows_of_a_script_are_read_as_psql_reads_them(
         rows = programs.psql("SELECT a FROM copied ORDER BY a; DROP TABLE copied;").stdout
         found.append((done.stdout, done.returncode, "ERROR" in done.stderr, rows))
     assert found[0] == found[1]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(PG_DUMP is None, reason="pg_dump is not installed")
+def test_a_dump_is_restored_as_one_transaction(programs: Programs) -> None:
+    dump = programs.dump("main")
+    assert "\nCOPY " in dump
+    programs.create("dumped")
+    done = programs.shell(f"BEGIN;\n{dump}\nSELECT 1 / 0;\nCOMMIT;\n", "-d", "dumped")
+    assert done.returncode == 3 and "22012" in done.stderr
+    assert "CREATE TABLE" not in programs.dump("dumped")
+    done = programs.shell(f"BEGIN;\n{dump}\nCOMMIT;\n", "-d", "dumped")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert difference(dump, programs.dump("dumped")) == []
 
 
 @pytest.mark.long

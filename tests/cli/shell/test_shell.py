@@ -142,7 +142,7 @@ def test_the_statement_of_a_block_that_failed_is_shown(server: FakeServer) -> No
     with talk(server) as person:
         said = person.run("BEGIN; SELECT 1; SELECT 1/0; COMMIT;")
         assert "LINE 1: SELECT 1/0\n               ^\n" in said
-        assert person.shell.block is None
+        assert not person.shell.in_transaction
 
 
 def test_a_rate_limit_is_waited_for_only_by_scripts(server: FakeServer) -> None:
@@ -209,6 +209,25 @@ def test_help_lists_every_command_and_unknown_ones_point_to_it(server: FakeServe
         assert "\\? lists the commands" in person.run("\\frobnicate")
         person.run("\\q")
         assert person.shell.is_over
+
+
+def test_commands_that_are_restricted_do_not_run(server: FakeServer, tmp_path: Path) -> None:
+    server.answer("SELECT 1", streamed(["n"], ["integer"], [[1]]))
+    file = tmp_path / "made"
+    with talk(server) as person:
+        assert "needs a key" in person.run("\\restrict")
+        assert "not restricted" in person.run("\\unrestrict abc")
+        assert person.run("\\restrict abc") == ""
+        make = f"touch {file}"
+        for text in (f"\\! {make}", f"\\o {file}", "\\if true", "\\restrict b", "SELECT 1 \\g"):
+            assert "only \\unrestrict" in person.run(text), text
+        for key in ("", "abcd", f"`{make}; echo abc`"):
+            assert "wrong key" in person.run(f"\\unrestrict {key}"), key
+        assert not file.exists()
+        assert "(1 row)" in person.run("SELECT 1;")
+        assert person.run("\\unrestrict abc") == ""
+        person.run(f"\\! {make}")
+        assert file.exists()
 
 
 @pytest.mark.parametrize("name", ["\\i", "\\i nowhere.sql"])

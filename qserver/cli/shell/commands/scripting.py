@@ -57,6 +57,21 @@ def _prompt(call: Call) -> None:
     call.shell.variables.assign(name, line.removesuffix("\n"))
 
 
+def _restrict(call: Call) -> None:
+    if not call.line:
+        raise InvalidRequest("\\restrict needs a key")
+    call.shell.restricted_by = call.line
+
+
+def _unrestrict(call: Call) -> None:
+    """The key is taken as it is written: nothing in it runs."""
+    if call.shell.restricted_by is None:
+        raise InvalidRequest("\\unrestrict: commands are not restricted")
+    if call.line != call.shell.restricted_by:
+        raise InvalidRequest("\\unrestrict: wrong key")
+    call.shell.restricted_by = None
+
+
 def _condition(call: Call) -> None:
     raise AssertionError("the shell takes conditions itself")
 
@@ -72,4 +87,6 @@ COMMANDS: Final = (
     Command("\\elif expression", "another condition, if none before was true", _condition),
     Command("\\else", "what follows counts if no condition was true", _condition),
     Command("\\endif", "the end of \\if", _condition),
+    Command("\\restrict key", "refuse all commands of the shell, as dumps do", _restrict),
+    Command("\\unrestrict key", "allow them again", _unrestrict),
 )
