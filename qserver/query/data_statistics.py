@@ -147,40 +147,43 @@ class DataStatistics(Statistics):
         return min(average, 1 / len(sampled)) if not same else max(average, same / len(sampled))
 
     def _share_between(self, table: Table, position: int, low: End, high: End) -> float | None:
-        lowest = None if low is None else key_element(low[0])
-        highest = None if high is None else key_element(high[0])
-        if lowest is NULL_KEY or highest is NULL_KEY:
+        ends = _key_end(low), _key_end(high)
+        if any(end is not None and end[0] is NULL_KEY for end in ends):
             return 0.0
-        rows = len(self._trees.tree(table.id))
         for tree, columns in _keys(table):
             if columns[0] == position and position not in _directions(table, tree):
-                first: Key | None = None if low is None else (lowest,) if low[1] else (lowest, TOP)
-                last: Key = (NULL_KEY,)
-                if high is not None:
-                    last = (highest, TOP) if high[1] else (highest,)
-                return count(self._trees.tree(tree), first, last) / rows
+                found = count(self._trees.tree(tree), *_between_keys(*ends))
+                return found / len(self._trees.tree(table.id))
+        return self._share_of_sample(table, position, *ends)
+
+    def _share_of_sample(self, table: Table, position: int, low: End, high: End) -> float:
         elements = [
             key_element(row[position]) for _, some in self._sample(table.id) for row in some
         ]
-        inside = [
-            each
-            for each in elements
-            if each is not NULL_KEY
-            and (low is None or each > lowest or (low[1] and each == lowest))
-            and (high is None or each < highest or (high[1] and each == highest))
-        ]
-        return max(len(inside), HALF_A_ROW * (len(elements) < rows)) / max(1, len(elements))
+        inside = sum([each is not NULL_KEY and _is_between(each, low, high) for each in elements])
+        is_whole = len(elements) == len(self._trees.tree(table.id))
+        least = 0.0 if is_whole else HALF_A_ROW
+        return max(inside, least) / max(1, len(elements))
 
 
 class _WithValues(Statistics):
     """The same statistics, with the values of literals."""
 
     def __init__(self, data: DataStatistics, literals: Literals) -> None:
+        self._data = data
         self._literals = literals
-        self.row_count = data.row_count  # type: ignore[method-assign]
-        self.distinct = data.distinct  # type: ignore[method-assign]
-        self.share_equal = data.share_equal  # type: ignore[method-assign]
-        self.share_between = data.share_between  # type: ignore[method-assign]
+
+    def row_count(self, table: Table) -> int:
+        return self._data.row_count(table)
+
+    def distinct(self, table: Table, positions: tuple[int, ...]) -> Distinct | None:
+        return self._data.distinct(table, positions)
+
+    def share_equal(self, table: Table, values: Mapping[int, Any]) -> float | None:
+        return self._data.share_equal(table, values)
+
+    def share_between(self, table: Table, position: int, low: End, high: End) -> float | None:
+        return self._data.share_between(table, position, low, high)
 
     def value(self, expression: Expression) -> Any:
         try:
@@ -213,6 +216,28 @@ def _directions(table: Table, tree: int) -> set[int]:
             pairs = zip(index.columns, index.descending, strict=False)
             return {at for at, descending in pairs if descending}
     return set()
+
+
+def _key_end(end: End) -> End:
+    """Return an end with its value as the element of a key."""
+    return None if end is None else (key_element(end[0]), end[1])
+
+
+def _between_keys(low: End, high: End) -> tuple[Key | None, Key]:
+    """Return the bounds of keys whose first element lies between two ends; NULL is behind all."""
+    first: Key | None = None
+    last: Key = (NULL_KEY,)
+    if low is not None:
+        first = (low[0],) if low[1] else (low[0], TOP)
+    if high is not None:
+        last = (high[0], TOP) if high[1] else (high[0],)
+    return first, last
+
+
+def _is_between(element: Any, low: End, high: End) -> bool:
+    if low is not None and not (element > low[0] or (low[1] and element == low[0])):
+        return False
+    return high is None or bool(element < high[0] or (high[1] and element == high[0]))
 
 
 def _if_readable(find: Callable[[], Any]) -> Any:

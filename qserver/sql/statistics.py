@@ -6,6 +6,7 @@ follows from the rows alone, so the same statement gets the same plan whatever r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -20,11 +21,12 @@ UNKNOWN: Final = object()
 """In place of a value that only an execution has."""
 
 
-class Statistics:
+class Statistics(ABC):
     """Knows nothing but the number of rows; others know more."""
 
+    @abstractmethod
     def row_count(self, table: Table) -> int:
-        raise NotImplementedError
+        """Return the number of rows of a table."""
 
     def distinct(self, table: Table, positions: tuple[int, ...]) -> Distinct | None:
         """Return how many values columns have together."""
