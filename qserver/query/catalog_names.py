@@ -43,9 +43,10 @@ class CatalogNames:
         scope: Scope | None = None,
         statistics: DataStatistics | None = None,
     ) -> None:
-        """Whoever plans must hold the snapshot meanwhile, as a reader of its trees."""
+        """Whoever plans must hold the snapshot meanwhile, as a reader of its trees. Without
+        `statistics` no page is read."""
         self.catalog = catalog
-        self.statistics = DataStatistics(snapshot.trees) if statistics is None else statistics
+        self.statistics = statistics or DataStatistics(snapshot.trees, may_read=False)
         self.found: dict[str, Definition | None] = {}
         """What was found under which key; None: nothing, where search_path has looked first."""
         self.system_tables = False

@@ -12,26 +12,41 @@ does not know, and notes what it `wanted`; `read` finds that, and then it plans 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from qserver.errors import DataCorrupted, LogFailed, QserverError
 from qserver.query.catalog.sources import source_of
-from qserver.sql import UNKNOWN, End, Expression, Literals, Statistics, value_of_literal
+from qserver.sql import (
+    UNKNOWN,
+    End,
+    Expression,
+    Literals,
+    Statistics,
+    StepBudget,
+    value_of_literal,
+)
 from qserver.storage.ranges import RangedTree, Trees
 from qserver.storage.samples import Entries, count, distinct_prefixes, distinct_values, sample
 from qserver.values.distinct import Distinct
 from qserver.values.keys import NULL_KEY, TOP, Key, key_element
 from qserver.values.schema import Index, Table
+from qserver.values.steps import Steps
 
 Asked: TypeAlias = tuple[Any, ...]
 """A question: its name, and what it is about."""
+
+STEPS_OF_QUESTION: Final = 100
+"""Finding an answer takes as long as so many steps of planning, where pages have to be loaded."""
 
 
 class DataStatistics(Statistics):
     """Statistics of one planning."""
 
-    def __init__(self, trees: Trees, *, may_read: bool = True) -> None:
+    def __init__(
+        self, trees: Trees, budget: StepBudget | None = None, *, may_read: bool = True
+    ) -> None:
         self._trees = trees
+        self._budget = budget
         self._may_read = may_read
         self.literals: Literals | None = None
         """Those of the only execution that is planned for, if it is only one."""
@@ -39,11 +54,12 @@ class DataStatistics(Statistics):
         self._samples: dict[int, list[Entries]] = {}
         self._wanted: dict[Asked, Callable[[], Any]] = {}
 
-    def read(self) -> bool:
-        """Find what was wanted; return whether there was anything."""
+    def read(self) -> Steps[bool]:
+        """Find what was wanted, in steps; return whether there was anything."""
         wanted, self._wanted = self._wanted, {}
         for asked, find in wanted.items():
             self._known[asked] = _if_readable(find)
+            yield
         return bool(wanted)
 
     # --- what a planner asks ---
@@ -96,6 +112,8 @@ class DataStatistics(Statistics):
         if not self._may_read:
             self._wanted[asked] = find
             return None
+        if self._budget is not None:
+            self._budget.spend(STEPS_OF_QUESTION)
         found = self._known[asked] = _if_readable(find)
         return found
 
@@ -142,8 +160,8 @@ class DataStatistics(Statistics):
         )
         if len(sampled) == rows or same > FEW:
             return same / len(sampled)
-        distinct = self.distinct(table, tuple(sorted(values)))
-        average = 0.0 if distinct is None else (1 - distinct.nulls) / max(1.0, distinct.values)
+        distinct = self._distinct(table, tuple(sorted(values)))
+        average = (1 - distinct.nulls) / max(1.0, distinct.values)
         return min(average, 1 / len(sampled)) if not same else max(average, same / len(sampled))
 
     def _share_between(self, table: Table, position: int, low: End, high: End) -> float | None:

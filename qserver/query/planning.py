@@ -16,7 +16,9 @@ from typing import Any
 
 import msgspec
 
+from qserver.durability.pauses import in_steps
 from qserver.engine.world import Compute, compute_here
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import (
     NotInPrerequisiteState,
     ProtocolViolation,
@@ -49,6 +51,7 @@ from qserver.sql import (
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import Table
+from qserver.values.steps import Made
 from qserver.values.types import SqlType
 from qserver.values.zones import InSessionZone
 
@@ -183,11 +186,14 @@ class Planner:
         statistics = DataStatistics(asked.snapshot.trees, may_read=False)
         asked = msgspec.structs.replace(asked, statistics=statistics)
         parsed = self._remembered(asked.sql)
-        while True:
-            made: Prepared = await self.elsewhere(partial(self._prepared, asked, parsed))
-            if not statistics.read():
-                return self._keep(asked, made)
+
+        def work(budget: StepBudget) -> Prepared:
+            nonlocal parsed
+            made = self._prepared(asked, parsed, budget)
             parsed = made.parsed
+            return made
+
+        return self._keep(asked, await self._informed(statistics, work))
 
     def _remembered(self, sql: str) -> Parsed | None:
         """Return the last parsed text if it is this one: a transaction may run again."""
@@ -261,10 +267,16 @@ class Planner:
         statistics = DataStatistics(snapshot.trees, may_read=False)
         about = statement, literals, catalog, snapshot, declared, given, self.rules
         work = partial(make_plan, *about, scope=scope, statistics=statistics)
+        return await self._informed(statistics, lambda budget: work(budget=budget))
+
+    async def _informed(
+        self, statistics: DataStatistics, work: Callable[[StepBudget], Made]
+    ) -> Made:
+        """Have work done elsewhere, again as long as it wants to know what only pages tell."""
         while True:
-            plan: CachedPlan = await self.elsewhere(lambda budget: work(budget=budget))
-            if not statistics.read():
-                return plan
+            made: Made = await self.elsewhere(work)
+            if not await in_steps(statistics.read(), yield_to_others):
+                return made
 
     def plan_of(
         self,
@@ -312,8 +324,9 @@ def make_plan(
     statistics: DataStatistics | None = None,
 ) -> CachedPlan:
     """Compile a statement, and note what the plan depends on; see `prepare` of `sql`."""
+    statistics = statistics or DataStatistics(snapshot.trees, budget)
+    statistics.literals = literals if literals.fixed else None
     names = CatalogNames(catalog, snapshot, scope, statistics)
-    names.statistics.literals = literals if literals.fixed else None
     made = prepare(statement, literals, names, declared, given, rules, budget)
     if made.writes and names.system_tables:
         _refuse_system_tables(made.changed)

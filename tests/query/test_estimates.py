@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -13,7 +13,10 @@ import pytest
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
 from qserver.limits import PLANNING_STEPS_MAX
+from qserver.query.catalog_names import CatalogNames
+from qserver.query.data_statistics import STEPS_OF_QUESTION, DataStatistics
 from qserver.query.sql_database import SqlDatabase
+from qserver.sql import NotShort, StepBudget
 from tests.query.test_pages_loaded import opened_on
 from tests.sql.databases import opened_sql
 
@@ -230,3 +233,51 @@ async def test_of_several_indexes_the_one_with_fewer_rows_is_used(first: str) ->
         sql = "EXPLAIN SELECT * FROM t WHERE few = 3 AND many = 8 AND id = 8"
         lines = (await database.execute(sql)).rows
         assert any("Key Lookup" in line for (line,) in lines), "one row is the least"
+
+
+@pytest.fixture
+async def few_rows() -> AsyncIterator[SqlDatabase]:
+    async with opened_sql() as database:
+        await filled(database, rows_of_tables(1))
+        yield database
+
+
+async def test_what_rows_tell_counts_as_steps_of_planning(few_rows: SqlDatabase) -> None:
+    snapshot = await few_rows.database.wait_durable_snapshot()
+    fact = snapshot.catalog.tables["fact"]
+    asked = iter(range(1, len(fact.columns)))
+    statistics = DataStatistics(snapshot.trees, StepBudget.short(3 * STEPS_OF_QUESTION))
+    for _ in range(3):
+        position = next(asked)
+        assert statistics.distinct(fact, (position,)) is not None
+        assert statistics.distinct(fact, (position,)) is not None, "what is known costs nothing"
+    with pytest.raises(NotShort):
+        statistics.distinct(fact, (next(asked),))
+
+
+async def test_what_is_wanted_elsewhere_is_read_in_steps_and_is_the_same(
+    few_rows: SqlDatabase,
+) -> None:
+    snapshot = await few_rows.database.wait_durable_snapshot()
+    fact = snapshot.catalog.tables["fact"]
+    here = DataStatistics(snapshot.trees)
+    elsewhere = DataStatistics(snapshot.trees, may_read=False)
+
+    def answers(statistics: DataStatistics) -> list[Any]:
+        return [
+            *(statistics.distinct(fact, (at,)) for at in range(1, len(fact.columns))),
+            *(statistics.share_equal(fact, {at: 1}) for at in (1, 2, 3, 5, 6, 8)),
+            *(statistics.share_between(fact, at, (1, True), (9, False)) for at in (1, 2, 6)),
+        ]
+
+    assert answers(elsewhere) == [None] * 17
+    steps = elsewhere.read()
+    assert sum(1 for _ in steps) == 17
+    assert answers(elsewhere) == answers(here)
+    assert sum(1 for _ in elsewhere.read()) == 0, "an answer wants to know nothing more"
+
+
+async def test_who_only_checks_a_statement_reads_no_page(few_rows: SqlDatabase) -> None:
+    snapshot = await few_rows.database.wait_durable_snapshot()
+    names = CatalogNames(snapshot.catalog, snapshot)
+    assert names.statistics.distinct(snapshot.catalog.tables["fact"], (1,)) is None
