@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -57,7 +57,14 @@ class Durations:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         ours = session.config.rootpath == FILE.parent
         if ours and self._times and not hasattr(session.config, "workerinput"):
-            FILE.write_text(json.dumps({**read(), **self._times}, indent=0))
+            write({**read(), **self._times})
+
+
+def write(times: Mapping[str, Sequence[float]]) -> None:
+    """Write them whole: another run may read, or write, at the same time."""
+    part = FILE.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(times, indent=0))
+    part.replace(FILE)
 
 
 def read() -> _Times:

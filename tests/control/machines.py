@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,6 +20,8 @@ from tests.control.planes import FIRST_KEY, TestWorld, started_logs, unopened_pl
 
 IDLE_SECONDS = 0.02
 """All tasks wait for so long: nothing is on its way between them either."""
+
+IMPATIENT_SECONDS = 0.5
 
 
 class Member:
@@ -117,6 +119,17 @@ async def create(made: Machine, at: int, grant: Grant, name: str) -> DatabaseRec
     except OwnedElsewhere as elsewhere:
         assert elsewhere.process != at
         return await made[elsewhere.process].records.create(grant, name)
+
+
+@contextmanager
+def impatient(made: Machine) -> Iterator[None]:
+    """Do not wait long for a process that is away; wait for others as long as ever, afterwards."""
+    barrier = made[0]._store.source._barrier  # type: ignore[attr-defined]
+    patience, barrier.seconds = barrier.seconds, IMPATIENT_SECONDS
+    try:
+        yield
+    finally:
+        barrier.seconds = patience
 
 
 class IssuedKey(NamedTuple):

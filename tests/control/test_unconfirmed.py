@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -11,38 +12,38 @@ import trio.testing
 
 from qserver.control.owners import OwnedElsewhere
 from qserver.errors import Applied, ChangeUnconfirmed, DatabaseUnavailable, Unauthorized
-from tests.control.machines import Machine, grants, machine
+from tests.control.machines import Machine, grants, impatient, machine
 from tests.control.planes import FIRST_KEY
 
 pytestmark = pytest.mark.trio
 
 
-def be_impatient(made: Machine) -> None:
-    """Do not wait long for a process that is away."""
-    made[0]._store.source._barrier.seconds = 1.0  # type: ignore[attr-defined]
-
-
-def after(made: Machine, number: int, then: Callable[[], Awaitable[None]]) -> None:
-    """Do something when a process has opened a new database, once."""
-    records = made[number].records
+@contextmanager
+def dying(made: Machine, away: int, at: int) -> Iterator[None]:
+    """A process dies when another has opened a new database, and is not waited for long."""
+    records = made[at].records
     open_once = records.open_once
+    with ExitStack() as impatience:
 
-    async def open_then(*arguments: Any) -> None:
-        await open_once(*arguments)
-        records.open_once = open_once  # type: ignore[method-assign]
-        await then()
+        async def open_then(*arguments: Any) -> None:
+            await open_once(*arguments)
+            await made.die(away)
+            impatience.enter_context(impatient(made))
 
-    records.open_once = open_then  # type: ignore[method-assign, assignment]
+        records.open_once = open_then  # type: ignore[method-assign, assignment]
+        try:
+            yield
+        finally:
+            records.open_once = open_once  # type: ignore[method-assign]
 
 
 @pytest.mark.long
 async def test_the_client_is_told_that_it_may_have_been_made() -> None:
     async with machine() as (made, start):
         every = await grants(made)
-        be_impatient(made)
         await made.die(2)
         for at in (0, 1):
-            with pytest.raises(ChangeUnconfirmed, match="process 2") as raised:
+            with impatient(made), pytest.raises(ChangeUnconfirmed) as raised:
                 await made[at].keys.create(every[at], f"k{at}")
             assert raised.value.applied is Applied.UNKNOWN and not raised.value.retryable
         await start(2)
@@ -57,13 +58,11 @@ async def test_a_database_that_may_be_in_use_is_not_deleted() -> None:
         at = made.members[0].owners.process_for(every[0].organization_id, "d0")
         assert at == made.members[0].owners.process_for(every[0].organization_id, "d3")
         away = next(each for each in (1, 2) if each != at)
-        be_impatient(made)
-        after(made, at, lambda: made.die(away))
-        with pytest.raises(ChangeUnconfirmed):
+        with dying(made, away, at), pytest.raises(ChangeUnconfirmed):
             await made[at].records.create(every[at], "d0")
         with await made[at].database(every[at], "d0") as opened:
             await opened.sql.execute("create table t (id int primary key)")
-        with pytest.raises(ChangeUnconfirmed):
+        with impatient(made), pytest.raises(ChangeUnconfirmed):
             await made[at].records.create(every[at], "d3")
         with pytest.raises(DatabaseUnavailable, match="is being made"):
             await made[at].database(every[at], "d3")
@@ -77,19 +76,17 @@ async def test_a_database_that_may_be_in_use_is_not_deleted() -> None:
 
 async def test_a_signup_that_was_made_gets_its_key() -> None:
     async with machine() as (made, _):
-        be_impatient(made)
-        after(made, 0, lambda: made.die(2))
-        *_, secret = await made[0].organizations.signup("acme")
+        with dying(made, 2, at=0):
+            *_, secret = await made[0].organizations.signup("acme")
         assert (await made[1].authenticate(secret)).organization == "acme"
 
 
 @pytest.mark.long
 async def test_a_signup_that_was_cut_short_is_undone_by_a_sweep() -> None:
     async with machine() as (made, start):
-        be_impatient(made)
         names = made.logs.names()
         await made.die(2)
-        with pytest.raises(ChangeUnconfirmed):
+        with impatient(made), pytest.raises(ChangeUnconfirmed):
             await made[0].organizations.signup("acme")
         await start(2)
         await made[0].sweep()
