@@ -137,6 +137,10 @@ async def test_of_two_segments_of_one_number_the_one_counts_that_is_gone_on_with
     assert await records_of(tmp_path / "new", "one") == await records_of(data, "one")
 
 
+def has_begun(running: Running, since: float) -> bool:
+    return running.continuous.status().begins >= since
+
+
 def has_removed(running: Running, count: int) -> bool:
     return sum(line.startswith("removed") for line in running.said) == count
 
@@ -149,10 +153,11 @@ async def test_generations_follow_each_other_without_a_hole_and_old_ones_go(tmp_
     running = Running(data, objects, Options(0.02, 2 * DAY, DAY))
     counts = []
     for day in range(6):
+        begins_today = partial(has_begun, running, running.now())
         async with running.run():
             await running.saved()
             await one.commit(1)
-            await running.eventually(lambda: running.continuous.status().begins > running.later)
+            await running.eventually(begins_today)
             await running.saved()
             gone = max(0, day - 2)
             await running.eventually(partial(has_removed, running, gone))
