@@ -23,6 +23,7 @@ from zlib import crc32
 
 import trio
 
+from qserver.durability.column_numbers import PENDING, page_of
 from qserver.durability.leases import Leases
 from qserver.durability.memory import MemoryScratch
 from qserver.durability.port import (
@@ -58,6 +59,8 @@ class Disk:
         """The handle that has fenced the log last: no other may append."""
         self.keeper: DiskHandle | None = None
         """The handle that has read the checkpoint last: no other may save one, or forget."""
+        self._left = 0
+        """The last page of a process that left columns to the next one."""
         self._last: Operation | None = None
         """The operation that the next one has to wait for."""
 
@@ -190,6 +193,11 @@ class Disk:
         self._check(self.keeper, handle)
         self.shelf.put(pages)
         world.record("sync", f"{len(pages)} pages are written", actor="disk")
+        of_columns = [page_of(number) for number, _ in pages if page_of(number) != number]
+        if of_columns:
+            world.reach("columns were saved")
+            if min(of_columns) <= self._left:
+                world.reach("columns of an earlier process were made")
         await trio.sleep(world.delays.uniform(0.0, 0.004))
         if world.faults.strikes("checkpoint_fails"):
             world.record("fault", "saving pages fails", actor="disk")
@@ -366,6 +374,9 @@ class Disk:
             world.reach("a page could not be read")
             raise LogFailed("the pages cannot be read")
         found = self.shelf.get(numbers)
+        if PENDING in found:
+            world.reach("a process ended before all columns were there")
+            self._left = self.shelf.last()
         if found and handle.is_serving() and world.faults.strikes("page_torn"):
             number = world.delays.choice(sorted(found))
             found[number] = found[number][: world.delays.randrange(len(found[number]))]

@@ -7,7 +7,7 @@
                            under its version
     a snapshot in memory   the same by itself, when its process crashes or comes to rest
     the disk at the end    no page that the checkpoint does not lead to, no record that it has made
-                           superfluous
+                           superfluous, no saved column with other values than the rows of its page
     the process at rest    no task waits for anything, and each shard has exactly the ranges that
                            the newest snapshot gives it, with the same roots
 
@@ -17,12 +17,17 @@ own trees from pages and records, so the trees of a crashing process are checked
 
 from __future__ import annotations
 
+from itertools import groupby
 from math import inf
 from typing import Any
 
+from qserver.durability.check_columns import ColumnsCheck
 from qserver.durability.check_snapshot import problems_of
 from qserver.durability.checkpoint import decode_checkpoint, roots_of
+from qserver.durability.column_numbers import page_of
 from qserver.durability.kept import decode_outline
+from qserver.durability.memory import MemoryLog
+from qserver.durability.page_store import LoggedPages
 from qserver.durability.pages import StoredChildren, decode_page
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.storage.page import Key, Value
@@ -105,7 +110,7 @@ def reach_shapes(world: SimulatedWorld, snapshot: Snapshot) -> None:
 
 
 def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
-    """Return the pages that the disk holds, and those that its checkpoints lead to."""
+    """Return the pages that the disk holds, or columns of, and those that checkpoints lead to."""
     shelf = disk.shelf
     held = {**shelf.pages, **shelf.unsynced}
     reached: set[int] = set()
@@ -122,7 +127,23 @@ def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
             page = decode_page(number, held[number])
             if isinstance(page, StoredChildren):
                 waiting += page.numbers
-    return set(held), reached
+    return {page_of(number) for number in held}, reached
+
+
+def column_problems(disk: Disk) -> list[str]:
+    """Return which saved columns have other values than the rows below their pages."""
+    log = MemoryLog()
+    log._pages = {**disk.shelf.pages, **disk.shelf.unsynced}
+    check = ColumnsCheck(log, LoggedPages(log))
+    columns = sorted(number for number in log._pages if page_of(number) != number)
+    for page, numbers in groupby(columns, page_of):
+        branch = decode_page(page, log._pages[page])
+        assert isinstance(branch, StoredChildren), "a leaf has no columns"
+        for _ in check.check(page, sum(branch.lengths), list(numbers)):
+            pass
+    if check.damaged:
+        check.problems.append(f"{check.damaged} saved columns are damaged")
+    return check.problems
 
 
 def disk_problems(disk: Disk, horizon: float = inf) -> list[str]:
@@ -137,6 +158,8 @@ def disk_problems(disk: Disk, horizon: float = inf) -> list[str]:
         problems.append(f"pages that no checkpoint leads to: {sorted(held - reached)}")
     if reached - held:
         problems.append(f"pages that the checkpoint leads to are missing: {sorted(reached - held)}")
+    if not problems:
+        problems += column_problems(disk)
     outlines = [decode_outline(*each) for each in disk.shelf.checkpoints.outlines()]
     kept = [each.version for each in outlines]
     needless = [each.version for each in outlines[1:] if each.time <= horizon]

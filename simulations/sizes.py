@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, Final
 
 from qserver import limits
-from qserver.durability import check_snapshot, loading, recovery
+from qserver.durability import check_snapshot, loading, recovery, saved_columns
 from qserver.engine import (
     catch_up,
     checkpointer,
@@ -121,6 +121,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (check_snapshot, "PAGE_ENTRIES_MAX", most),
         (ranges, "RANGE_ENTRIES_MAX", range_most),
         (ranges, "RANGE_ENTRIES_MIN", range_least),
+        (saved_columns, "VECTOR_ROWS_MIN", limits.VECTOR_ROWS_MIN if whole else 2),
         (snapshot, "PICKED_MAX", sizes.picked_most),
         (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
         (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),

@@ -144,8 +144,8 @@ class BranchLog(LogOver):
         return found
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
-        bound = self.base.last_page
-        await self.own.forget(version, [number for number in pages if number > bound])
+        shared = range(self.base.last_page + 1)
+        await self.own.forget(version, [number for number in pages if number not in shared])
 
     async def last_page(self) -> int:
         return max(await self.own.last_page(), self.base.last_page)

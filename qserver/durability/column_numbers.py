@@ -4,7 +4,8 @@
     its columns    -(17 * 4096 + 2 * position), one less for texts as they are
 
 So they are stored, copied, restored and forgotten as pages are, and every file has room for them.
-A log tells the page that a number belongs to, and forgets a page with its columns.
+A log tells the page that a number belongs to, and forgets a page with its columns. The numbers from
+-1 to -4095 belong to no page: one of them is that of the note which columns are still to be made.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from qserver.values.vector_families import TEXTS, ColumnVector
 BITS: Final = 12
 COLUMNS: Final = 1 << BITS
 """So many numbers belong to a page: two for each column of the widest table."""
+PENDING: Final = -1
+"""Under this number the log has the note of columns that are still to be made, if there are any."""
 LAST_PAGE: Final = (1 << 63 - BITS) - 1
 """Pages with greater numbers, those of a scratch, have no columns."""
 

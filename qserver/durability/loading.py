@@ -32,6 +32,7 @@ from qserver.durability.checkpoint import (
     decode_checkpoint,
     last_change_of,
 )
+from qserver.durability.column_numbers import PENDING
 from qserver.durability.kept import (
     KeptCheckpoint,
     decode_numbers,
@@ -47,8 +48,9 @@ from qserver.durability.pages import (
     page_without_entries,
 )
 from qserver.durability.port import NO_PARTS, Log
+from qserver.durability.saved_columns import read_pending
 from qserver.durability.saved_pages import SavedPages
-from qserver.errors import DataCorrupted
+from qserver.errors import DataCorrupted, LogFailed
 from qserver.storage.btree import apply, branch_of, pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.page import EMPTY, Key, Leaf, PageStore, Tree, Value
@@ -89,6 +91,7 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
         last_number,
         log_start,
     )
+    _note_pending(log, saved)
     if isinstance(checkpoint, Checkpoint) and checkpoint.format == FORMAT:
         snapshot = snapshot_of(checkpoint, saved.store, shards)
         trees = [tree for _, tree in snapshot.trees.items()]
@@ -108,6 +111,17 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
         shards,
         saved.store.new_lease(checkpoint.version),
     )
+
+
+def _note_pending(log: Log, saved: SavedPages) -> None:
+    """Find out which pages lack columns that an earlier process would have made."""
+    saved.columns_to = saved.last_number
+    try:
+        note = log.load([PENDING]).get(PENDING)
+        if note is not None:
+            saved.columns_to, saved.is_pending = read_pending(note), True
+    except (DataCorrupted, LogFailed):
+        pass  # they are made when scans want them
 
 
 async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[KeptCheckpoint]:

@@ -8,21 +8,24 @@ pages that a durable checkpoint has, whose numbers are never used twice: so a co
 of another page.
 
 After a checkpoint come the columns of its pages whose rows are new (`loaded_pages`), which are in
-memory. Where rows change here and there, that would write a page of columns for each changed row:
-there, only columns that scans have filled are saved, once their page has outlived a checkpoint.
+memory. A note among the pages says meanwhile that they are to come, so a process that ends before
+they are all there leaves the rest to the next one. Where rows change here and there, that would
+write a page of columns for each changed row: there, only columns that scans have filled are saved,
+once their page has outlived a checkpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from qserver.durability.column_numbers import can_be_saved, column_number
+from qserver.durability.column_numbers import PENDING, can_be_saved, column_number
 from qserver.durability.port import StoredPage
 from qserver.durability.seal import sealed, unsealed
-from qserver.errors import DataCorrupted
+from qserver.errors import DataCorrupted, LogFailed
 from qserver.limits import VECTOR_ROWS_MIN
 from qserver.storage.columns import vectors_of
 from qserver.storage.page import Branch, Tree
@@ -94,42 +97,65 @@ def read_column(
 # --- what a checkpoint saves ---------------------------------------------------------------------
 
 
-def loaded_pages(
-    snapshot: Snapshot, is_saved: Callable[[Tree], bool], may_grow: bool = True
-) -> Iterator[tuple[Branch, Table]]:
-    """Yield the pages of tables whose rows were loaded since the last checkpoint.
+def pending_after(page: int) -> StoredPage:
+    """Return the note that pages after this one may lack columns."""
+    return PENDING, sealed(_encode((FORMAT, page)), PENDING)
 
-    All of the leaves are new; or some at the end, or none, and no more will come there: only the
-    last page of a table grows, if that `may_grow`. An update makes one new leaf, anywhere.
+
+def read_pending(data: bytes) -> int:
+    """Return after which page columns are still to be made; raise DataCorrupted."""
+    try:
+        return _decode_note(unsealed(data, "the note of columns to be made", PENDING))[1]
+    except msgspec.MsgspecError as error:
+        raise DataCorrupted("the note of columns cannot be decoded", detail=str(error)) from error
+
+
+def loaded_pages(
+    snapshot: Snapshot, is_done: Callable[[Tree], bool], may_grow: bool = True
+) -> Iterator[tuple[Branch, Table] | None]:
+    """Yield the pages of tables whose rows were loaded lately, and None where others may run.
+
+    `is_done`: whether a page was there when columns were saved last. All of the leaves are new; or
+    some at the end, or none, and no more will come there: only the last page of a table grows, if
+    that `may_grow`. An update makes one new leaf, anywhere.
     """
     for table in snapshot.catalog.tables.values():
         roots = snapshot.trees.tree(table.id).roots
         if sum(map(len, roots)) >= VECTOR_ROWS_MIN:
             for root in roots:
-                for page in _loaded(root, is_saved, may_grow and root is roots[-1]):
-                    yield page, table
+                for page in _loaded(root, is_done, may_grow and root is roots[-1]):
+                    yield None if page is None else (page, table)
 
 
-def _loaded(page: Tree, is_saved: Callable[[Tree], bool], may_grow: bool) -> Iterator[Branch]:
-    if type(page) is not Branch or is_saved(page):
+def _loaded(page: Tree, is_done: Callable[[Tree], bool], may_grow: bool) -> Iterator[Branch | None]:
+    if type(page) is not Branch or is_done(page):
         return
-    children = page.children
+    try:
+        children = page.children
+    except (DataCorrupted, LogFailed):
+        return  # scans report it
+    yield None
     if page.height > 1:
         for child in children:
-            yield from _loaded(child, is_saved, may_grow and child is children[-1])
+            yield from _loaded(child, is_done, may_grow and child is children[-1])
         return
     new = 0
     for child in reversed(children):
-        if is_saved(child):
+        if is_done(child):
             break
         new += 1
     old = children[: len(children) - new]
-    if not old or (new != 1 and not may_grow and all(map(is_saved, old))):
+    if not old or (new != 1 and not may_grow and all(map(is_done, old))):
         yield page
 
 
-def columns_of_rows(page: Branch, table: Table) -> Iterator[StoredPage | None]:
-    """Yield all columns of a page of rows, and None where others may run."""
+def columns_of_loaded(page: Branch, table: Table) -> Iterator[StoredPage | None]:
+    """Yield all columns of a page if its rows can be read, and None where others may run."""
+    with suppress(DataCorrupted, LogFailed):
+        yield from _columns_of_rows(page, table)
+
+
+def _columns_of_rows(page: Branch, table: Table) -> Iterator[StoredPage | None]:
     columns = [column_vector(position, each.type) for position, each in enumerate(table.columns)]
     wanted = [each for each in columns if each is not None]
     for found in vectors_of(page, wanted):
@@ -163,3 +189,4 @@ def _saved(page: Branch, wanted: ColumnVector, vector: Vector | None) -> Iterato
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SavedColumn).decode
+_decode_note = msgspec.msgpack.Decoder(tuple[int, int]).decode

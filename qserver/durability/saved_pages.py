@@ -94,6 +94,10 @@ class SavedPages:
         """Pages that died before the next checkpoint was begun, see `advance`."""
         self.last_confirmed = 0
         """The last page of the newest checkpoint, or that was saved ahead of the next one."""
+        self.columns_to = 0
+        """All pages up to this one that were loaded have their columns."""
+        self.is_pending = False
+        """Whether the log has a note that those behind may lack them."""
 
     @property
     def version(self) -> int:
@@ -138,6 +142,10 @@ class SavedPages:
 
     def is_saved(self, page: Tree) -> bool:
         return page.store is self.store
+
+    def has_columns(self, page: Tree) -> bool:
+        """Whether the columns of a page were made, if it was loaded."""
+        return page.store is self.store and page.number <= self.columns_to
 
     def next_number(self) -> int:
         self.last_number += 1

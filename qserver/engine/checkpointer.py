@@ -18,6 +18,7 @@ the failure is reported and the checkpoint tried again later, while commits go o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -25,6 +26,7 @@ import msgspec
 import trio
 
 from qserver.durability.branch_log import BranchLog
+from qserver.durability.column_numbers import PENDING
 from qserver.durability.kept import (
     KeptCheckpoint,
     RetentionRules,
@@ -34,9 +36,10 @@ from qserver.durability.pinning import write_names
 from qserver.durability.port import Log, StoredPage
 from qserver.durability.recovery import MEMORY_OF_LOG, SHARE_OF_REPLAY, Recovered
 from qserver.durability.saved_columns import (
-    columns_of_rows,
+    columns_of_loaded,
     filled_columns,
     loaded_pages,
+    pending_after,
 )
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine.mailbox import Reply
@@ -124,8 +127,10 @@ class Checkpointer:
         self._hurries = False
         """Whether a caller waits for the end, so that no step pauses."""
         self.cache = self.saved.store.cache
-        self._is_wanted = self._must_save = False
-        """Whether a checkpoint is to begin soon; and without pauses: memory or disk is short."""
+        self._is_wanted = self.saved.is_pending
+        """Whether a checkpoint is to begin soon."""
+        self._must_save = False
+        """Whether it is to pause nowhere: memory or disk is short."""
         self._must_copy = False
         """Whether a parent wants to forget the records that it lends."""
         self._trouble: LogFailed | DataCorrupted | None = None
@@ -237,10 +242,9 @@ class Checkpointer:
         """
         await self._end_doubt()
         store, last_page = self.saved.store, self.saved.last_confirmed
-        loaded: list[tuple[Branch, Table]] = []
+        loaded = await self._loaded(snapshot)
         if snapshot.version > self.saved.version:
-            loaded += loaded_pages(snapshot, self.saved.is_saved, not self._hurries)
-            await self.save(self.saved.begin(snapshot), logged)
+            await self.save(self.saved.begin(snapshot), logged, notes=bool(loaded))
             self._checkpoints += 1
         self.logged -= logged
         self.ahead = 0
@@ -256,6 +260,20 @@ class Checkpointer:
         if loaded:
             await self._compute(_load_modules)
         await self._write(self._columns(loaded, last_page))
+        self.saved.columns_to = self.saved.last_confirmed
+        if self.saved.is_pending:
+            await self.log.forget(start, [PENDING])
+            self.saved.is_pending = False
+
+    async def _loaded(self, snapshot: Snapshot) -> list[tuple[Branch, Table]]:
+        """Return the pages whose columns are to be made, after a start also those of before."""
+        found = []
+        for each in loaded_pages(snapshot, self.saved.has_columns, not self._hurries):
+            if each is None:
+                await trio.lowlevel.checkpoint()
+            else:
+                found.append(each)
+        return found
 
     async def _end_borrowing(self, start: int) -> None:
         """Need the records of the parent no longer, if the log begins later, or if asked to."""
@@ -366,8 +384,11 @@ class Checkpointer:
         parts = await self.log.load_parts(kept.version) if kept.gone else None
         return decode_numbers(kept.version, parts.gone or b"") if parts else []
 
-    async def save(self, save: Save, logged: int = 0) -> None:
-        await self._write(save.pages())
+    async def save(self, save: Save, logged: int = 0, *, notes: bool = False) -> None:
+        """Save a checkpoint; before it, if it `notes` that, from where on columns are to come."""
+        note = [pending_after(self.saved.columns_to)] if notes else []
+        self.saved.is_pending = self.saved.is_pending or notes
+        await self._write(chain(note, save.pages()))
         for _ in save.sort_out():
             await trio.lowlevel.checkpoint()
         async with self._changing:
@@ -384,7 +405,7 @@ class Checkpointer:
         """Yield columns of pages that the newest checkpoint has: of those that were loaded for it,
         and those that scans have filled of pages up to a number, which it has left in place."""
         for page, table in loaded:
-            yield from columns_of_rows(page, table)
+            yield from columns_of_loaded(page, table)
         first = self.log.base.last_page + 1 if isinstance(self.log, BranchLog) else 1
         for page in self.saved.pages_with_new_columns(last):
             if page.number >= first:

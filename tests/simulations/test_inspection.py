@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import trio
 
+from qserver.durability import saved_columns
 from qserver.durability.pages import encode_page
+from qserver.durability.saved_columns import encode_column
+from qserver.durability.seal import unsealed
 from qserver.engine.database import Database
 from qserver.storage.btree import branch_of
 from qserver.storage.page import Branch, Leaf, Tree
@@ -16,6 +19,8 @@ from qserver.storage.ranges import Range, Trees, laid_over
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import SEQUENCES_TREE
+from qserver.values.vector_families import ColumnVector
+from qserver.values.vectors import vector_of
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
 from simulations.faults import Faults, make_profile
@@ -29,6 +34,7 @@ from simulations.inspection import (
 from simulations.pages import published
 from simulations.service import Service
 from simulations.shelf import Shelf
+from simulations.sizes import SMALL, sized
 from simulations.trace import Trace
 from simulations.workloads.workload import create_table
 from simulations.world import SimulatedWorld
@@ -73,6 +79,29 @@ def test_a_page_that_nothing_leads_to_is_seen() -> None:
         return await problems_on_disk(service, disk)
 
     assert simulated(look) == ["pages that no checkpoint leads to: [99]"]
+
+
+def test_a_saved_column_of_other_values_is_seen() -> None:
+    def more(transaction: Transaction) -> None:
+        table = transaction.table("things")
+        for number in range(3, 50):
+            transaction.insert(table, (number, number))
+
+    async def look(service: Service, disk: Disk) -> tuple[list[str], list[str]]:
+        await service.transact(more)
+        await service.tidy_up()
+        before = service.problems + disk_problems(disk)
+        number, data = min((disk.shelf.pages | disk.shelf.unsynced).items())
+        saved = saved_columns._decode(unsealed(data, "a column", number))
+        wanted = ColumnVector(saved.position, saved.family, saved.scale)
+        other = vector_of([0] * saved.rows, wanted)
+        disk.shelf.put([(number, encode_column(saved.page, saved.rows, wanted, other))])
+        return before, disk_problems(disk)
+
+    with sized(SMALL):
+        before, (problem,) = simulated(look)
+    assert before == []
+    assert problem.startswith("column ") and problem.endswith("has other values than its rows")
 
 
 def test_a_page_that_is_missing_is_seen() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +23,7 @@ from hypothesis import strategies as st
 
 from qserver.durability.branch_log import BranchLog, begin_branch, read_base
 from qserver.durability.check import check_file
-from qserver.durability.column_numbers import column_number, page_of
+from qserver.durability.column_numbers import PENDING, column_number, page_of
 from qserver.durability.kept import decode_outline
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_store import LoggedPages
@@ -33,6 +39,7 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.storage.columns import Chunk
 from qserver.values.vector_families import INTEGER, ColumnVector
 from qserver.values.vectors import vector_of
+from tests.patience import PATIENCE_SECONDS, PAUSE_SECONDS
 from tests.sampling import examples
 from tests.sql.databases import NOON, opened_sql
 from tests.sql.vectors.queries import TABLE, Writer
@@ -41,6 +48,7 @@ from tests.sql.vectors.vectors import answer, both, tiny_chunks
 ROWS = 10_000
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, b NUMERIC(12, 2), c TEXT, d DATE)"
 COLUMNS = 5
+ALL = 1_000_000_000
 ROWS_OF_PAGE = PAGE_ENTRIES_BUILT**2
 FILL = (
     "INSERT INTO t SELECT n, n % 7, n % 1000 / 100.0, 'word ' || n % 5, DATE '2020-01-01' + n % 90"
@@ -224,19 +232,35 @@ class DyingLog(MemoryLog):
             await super().save_pages([(number, data)])
 
 
+def opened_in_trouble(log: MemoryLog) -> AbstractAsyncContextManager[SqlDatabase]:
+    """What the database reports is expected."""
+    return scratch_database(OrdinaryWorld(lambda: NOON, Random(0), lambda *_: None), log=log)
+
+
+async def loaded_and_cut(log: DyingLog) -> None:
+    """Load rows, and end before all columns are there."""
+    async with opened_in_trouble(log) as database:
+        await database.execute(CREATE)
+        await database.execute(FILL.format(1, ROWS))
+        with pytest.raises(LogFailed):
+            await database.database.checkpoint()
+
+
+async def all_are_there(log: MemoryLog) -> None:
+    """Wait until a checkpointer has made all columns, though nobody has asked it to."""
+    with trio.fail_after(PATIENCE_SECONDS):
+        while PENDING in log._pages:  # noqa: ASYNC110 - the checkpointer gets on, by itself
+            await trio.sleep(PAUSE_SECONDS)
+
+
 @pytest.mark.parametrize("columns", [0, 1, 7])
 async def test_a_crash_before_the_last_column_loses_nothing(columns: int) -> None:
     log = DyingLog(columns)
-    world = OrdinaryWorld(lambda: NOON, Random(0), lambda *_: None)
-    async with scratch_database(world, log=log) as database:
-        await database.execute(CREATE)
-        await database.execute(FILL.format(1, ROWS))
-        expected = (await both(database, SUM))[1]
-        with pytest.raises(LogFailed):
-            await database.database.checkpoint()
+    await loaded_and_cut(log)
     assert len(columns_in(log)) == columns
     log.columns = 1000
     async with opened_sql(log) as database:
+        expected = (await both(database, SUM))[1]
         for _ in range(2):
             assert await answer(database, SUM) == expected
         await database.database.checkpoint()
@@ -245,6 +269,46 @@ async def test_a_crash_before_the_last_column_loses_nothing(columns: int) -> Non
         assert pages <= {number for number in log._pages if number > 0}
     async with opened_sql(log) as database:
         assert await answer(database, SUM) == expected
+
+
+@pytest.mark.parametrize("columns", [0, 1, 7])
+async def test_columns_that_a_process_has_not_made_the_next_one_makes(columns: int) -> None:
+    whole, log = MemoryLog(), DyingLog(columns)
+    await loaded(whole)
+    await loaded_and_cut(log)
+    assert len(columns_in(log)) == columns
+    log.columns = 1000
+    async with opened_sql(log):
+        with counted_fills() as counts:
+            await all_are_there(log)
+        assert not counts, "nobody has asked for them"
+    assert columns_in(log) == columns_in(whole)
+
+
+async def test_rows_that_cannot_be_read_do_not_stop_others_from_getting_columns() -> None:
+    whole, log = MemoryLog(), DyingLog(0)
+    await loaded(whole)
+    await loaded_and_cut(log)
+    log.columns = 1000
+    log._pages[1] = log._pages[1][:-1]
+    async with opened_in_trouble(log):
+        await all_are_there(log)
+    assert {page_of(each) for each in columns_in(whole)} - {
+        page_of(each) for each in columns_in(log)
+    } == {min(page_of(each) for each in columns_in(whole))}
+
+
+@pytest.mark.parametrize("note", [b"", sealed(b"\xc0", PENDING)])
+async def test_a_note_that_cannot_be_read_costs_columns_alone(note: bytes) -> None:
+    log = MemoryLog()
+    await loaded(log)
+    columns = columns_in(log)
+    log._pages[PENDING] = note
+    async with opened_sql(log) as database:
+        assert await answer(database, SUM) == (await both(database, SUM))[1]
+        await database.execute(FILL.format(ROWS + 1, 2 * ROWS))
+        await database.database.checkpoint()
+    assert len(columns_in(log)) > len(columns) and PENDING not in log._pages
 
 
 async def test_a_branch_reads_the_columns_of_its_parent_and_saves_its_own() -> None:
@@ -354,6 +418,7 @@ STEPS = st.lists(
             "alter",
             *["save"] * 3,
             "restart",
+            "cut",
             "damage",
             *["ask"] * 3,
         ]
@@ -375,7 +440,7 @@ def test_whatever_happens_scans_answer_as_rows_do(
 class Machine:
     def __init__(self, seed: int, vector_bytes: int) -> None:
         self.chance = Random(seed)
-        self.log = MemoryLog()
+        self.log = DyingLog(ALL)
         self.writer = Writer(self.chance)
         self.vector_bytes = vector_bytes
         self.rows = 0
@@ -386,16 +451,20 @@ class Machine:
             await self._do(database, "insert")
         at = 0
         while at < len(steps):
+            self.log.columns = ALL
             async with self._opened() as database:
-                while at < len(steps) and steps[at] != "restart":
+                while at < len(steps) and steps[at] not in ("restart", "cut"):
                     await self._do(database, steps[at])
                     at += 1
+                if steps[at : at + 1] == ["cut"]:
+                    self.log.columns = self.chance.randint(0, 20)
+                    with suppress(LogFailed):
+                        await database.database.checkpoint()
             at += 1
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[SqlDatabase]:
-        world = OrdinaryWorld(lambda: NOON, Random(0), lambda *_: None)
-        async with scratch_database(world, log=self.log) as database:
+        async with opened_in_trouble(self.log) as database:
             database.database.page_cache.vectors.bytes_max = self.vector_bytes
             yield database
 
