@@ -404,8 +404,9 @@ class Checkpointer:
     ) -> Iterator[StoredPage | None]:
         """Yield columns of pages that the newest checkpoint has: of those that were loaded for it,
         and those that scans have filled of pages up to a number, which it has left in place."""
-        for page, table in loaded:
+        for page, table in sorted(loaded, key=lambda each: each[0].number):
             yield from columns_of_loaded(page, table)
+            yield pending_after(page.number)
         first = self.log.base.last_page + 1 if isinstance(self.log, BranchLog) else 1
         for page in self.saved.pages_with_new_columns(last):
             if page.number >= first:
