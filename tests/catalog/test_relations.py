@@ -67,6 +67,25 @@ async def test_a_view_of_information_schema_has_rows(name: str) -> None:
         assert result.rows
 
 
+@pytest.mark.parametrize(
+    ("limit", "bounds"),
+    [
+        ("LIMIT 2", slice(2)),
+        ("LIMIT 1 OFFSET 1", slice(1, 2)),
+        ("LIMIT 2000", slice(2000)),
+        ("FETCH FIRST ROW ONLY", slice(1)),
+    ],
+)
+async def test_the_first_rows_of_a_table_are_those_of_all_its_rows(
+    limit: str, bounds: slice
+) -> None:
+    async with database_with_all() as database:
+        for name in ("pg_class", "pg_database", "pg_namespace", "pg_attribute", "pg_settings"):
+            everything = await database.execute(f"SELECT * FROM {name}")
+            first = await database.execute(f"SELECT * FROM {name} {limit}")
+            assert first.rows == everything.rows[bounds], name
+
+
 async def test_each_reference_between_tables_leads_somewhere() -> None:
     """What oids refer to is there: columns to types, indexes to tables, constraints to indexes."""
     references = (

@@ -83,6 +83,7 @@ def can_be_first_rows(node: plan.Scan) -> bool:
         and node.access.index is None
         and node.condition is None
         and not node.access.range.choices
+        and node.table.has_tree
     )
 
 
