@@ -80,6 +80,11 @@ class Vector:
         self.words = words
 
     @property
+    def array_bytes(self) -> int:
+        """Bytes of its values, without what they refer to."""
+        return int(self.values.nbytes)
+
+    @property
     def size(self) -> int:
         """Bytes in memory."""
         nulls = 0 if self.nulls is None else self.nulls.nbytes

@@ -13,6 +13,7 @@ from typing import Any, Final
 import duckdb
 
 from qserver.durability.page_cache import PageCache
+from qserver.durability.port import Log
 from qserver.engine.world import OrdinaryWorld
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import SqlDatabase
@@ -21,10 +22,10 @@ from qserver.web.service.machine import half_of_memory
 ROWS_AT_ONCE: Final = 1000
 
 
-def opened() -> AbstractAsyncContextManager[SqlDatabase]:
-    """Open a database with as much memory for pages as a server has."""
+def opened(log: Log | None = None) -> AbstractAsyncContextManager[SqlDatabase]:
+    """Open a database, or a new one, with as much memory for pages as a server has."""
     world = OrdinaryWorld(time.time, Random(1), _fail)
-    return scratch_database(world, cache=PageCache(half_of_memory()))
+    return scratch_database(world, cache=PageCache(half_of_memory()), log=log)
 
 
 def _fail(text: str, error: Exception) -> None:

@@ -64,6 +64,10 @@ class OwnDigits(Vector):
         self.values = np.array(numbers, np.int64 if fits else np.object_)
         self.scale = scale
 
+    @property
+    def array_bytes(self) -> int:
+        return int(self._ones.nbytes + self._others.nbytes)
+
     def chosen(self, rows: Any) -> Vector:
         nulls = None if self.nulls is None else self.nulls[rows]
         return OwnDigits(self._make, self._ones[rows], self._others[rows], nulls)

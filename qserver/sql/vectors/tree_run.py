@@ -379,7 +379,7 @@ class _RightSide:
         shown = list(map(rows.joined_column, self._columns))
         for vectors, vector in zip(self._columns.values(), shown, strict=True):
             vectors.append(vector)
-        return sum([vector.values.nbytes for vector in (*found, *shown)])
+        return sum([vector.array_bytes for vector in (*found, *shown)])
 
     def finished(self) -> Generator[None, None, _Right]:
         """Return the whole; others may run after each column."""

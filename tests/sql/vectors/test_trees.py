@@ -16,7 +16,7 @@ from qserver.query.planning import Planner
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.sql.optimizer import RULES
 from qserver.sql.optimizer.vector_trees import vector_trees
-from qserver.sql.vectors import hash_tables, tree_folding, tree_grouping, tree_run
+from qserver.sql.vectors import hash_tables, tree_digits, tree_folding, tree_grouping, tree_run
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 from tests.sql.test_execution import begun
@@ -94,6 +94,33 @@ async def test_random_trees_answer_as_row_code_does(seed: int) -> None:
                     assert by_tree == expected, (sql, writer.parameters)
             if writer.extremes == 0.0:
                 assert counts["answered"] > 5, counts
+
+
+async def test_averages_of_groups_that_a_join_drops_are_not_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = 0
+    exact = tree_digits.OwnDigits._exact
+
+    def counted(vector: tree_digits.OwnDigits) -> list[Any]:
+        nonlocal made
+        found = exact(vector)
+        made += len(found)
+        return found
+
+    monkeypatch.setattr(tree_digits.OwnDigits, "_exact", counted)
+    sql = """SELECT sum(b.n) FROM b JOIN few f ON f.k = b.k
+        WHERE b.n < (SELECT 0.9 * avg(i.n) FROM b i WHERE i.k = f.k)"""
+    with trees_everywhere() as counts:
+        async with opened_sql() as database:
+            await database.execute("CREATE TABLE b (id INT PRIMARY KEY, k INT, n NUMERIC(9, 2))")
+            await database.execute(
+                "INSERT INTO b SELECT n, n % 500, n % 13 FROM generate_series(1, 2000) n"
+            )
+            await database.execute("CREATE TABLE few (k INT PRIMARY KEY)")
+            await database.execute("INSERT INTO few VALUES (1), (3), (5)")
+            assert await answer(database, sql) == await answer(by_rows(database), sql)
+            assert counts["answered"] and 0 < made <= 3 * 4, "of the rows that are joined alone"
 
 
 async def test_a_transaction_sees_its_own_writes() -> None:
