@@ -97,7 +97,7 @@ class SavedPages:
         self.columns_to = 0
         """All pages up to this one that were loaded have their columns."""
         self.is_pending = False
-        """Whether the log has a note that those behind may lack them."""
+        """Whether those behind may lack them, as a note in the log says."""
 
     @property
     def version(self) -> int:

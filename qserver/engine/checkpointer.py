@@ -243,8 +243,9 @@ class Checkpointer:
         await self._end_doubt()
         store, last_page = self.saved.store, self.saved.last_confirmed
         loaded = await self._loaded(snapshot)
+        self.saved.is_pending = self.saved.is_pending or bool(loaded)
         if snapshot.version > self.saved.version:
-            await self.save(self.saved.begin(snapshot), logged, notes=bool(loaded))
+            await self.save(self.saved.begin(snapshot), logged)
             self._checkpoints += 1
         self.logged -= logged
         self.ahead = 0
@@ -384,10 +385,8 @@ class Checkpointer:
         parts = await self.log.load_parts(kept.version) if kept.gone else None
         return decode_numbers(kept.version, parts.gone or b"") if parts else []
 
-    async def save(self, save: Save, logged: int = 0, *, notes: bool = False) -> None:
-        """Save a checkpoint; before it, if it `notes` that, from where on columns are to come."""
-        note = [pending_after(self.saved.columns_to)] if notes else []
-        self.saved.is_pending = self.saved.is_pending or notes
+    async def save(self, save: Save, logged: int = 0) -> None:
+        note = [pending_after(self.saved.columns_to)] if self.saved.is_pending else []
         await self._write(chain(note, save.pages()))
         for _ in save.sort_out():
             await trio.lowlevel.checkpoint()
