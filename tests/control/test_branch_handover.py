@@ -34,9 +34,9 @@ class Counted:
             self.records += 1
             return apply(replay, stored)
 
-        async def saved(checkpointer: Checkpointer, *arguments: Any) -> None:
+        async def saved(checkpointer: Checkpointer, *arguments: Any, **options: Any) -> None:
             self.checkpoints += 1
-            await save(checkpointer, *arguments)
+            await save(checkpointer, *arguments, **options)
 
         monkeypatch.setattr(Replay, "apply", applied)
         monkeypatch.setattr(Checkpointer, "save", saved)
