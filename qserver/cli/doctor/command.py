@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from qserver.cli.connection import key_of
+from qserver.cli.doctor.certificate import look_at_certificate
 from qserver.cli.doctor.exposure import look_at_exposure
 from qserver.cli.doctor.finding import Finding, State, problem
 from qserver.cli.doctor.folder import (
@@ -74,9 +75,16 @@ def look_here(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterat
         yield from look_at_folder(folder)
     yield from look_at_machine(settings, folder, 2 * half_of_memory())
     yield from look_at_exposure(settings)
+    if settings.tls_certificate is not None and settings.tls_key is not None:
+        files = Path(settings.tls_certificate), Path(settings.tls_key)
+        yield from look_at_certificate(*files, time.time())
     yield from look_at_keys(environ, files_with_settings(folder, options.key_file))
     if settings.log is None:
         continuous = list(look_at_continuous(folder, time.time()))
         yield from continuous
-        if options.backups is not None or not continuous:
+        if settings.backup is not None and not continuous:
+            change = "Start the server with QSERVER_BACKUP, and look at its log."
+            text = f"nothing of {folder} has gone to {settings.backup} yet"
+            yield problem("backups", text, change)
+        elif options.backups is not None or not continuous:
             yield look_at_backups(options.backups, time.time())

@@ -102,7 +102,8 @@ def _clock(found: Asked) -> Finding:
 def _transport(url: str) -> Finding:
     parts = urlsplit(url)
     if parts.scheme == "https" or is_local(parts.hostname or ""):
-        return ok("transport", f"{url} is https, or this machine")
+        way = "https" if parts.scheme == "https" else "this machine"
+        return ok("transport", f"{url} is {way}")
     change = "Use https: a certificate of the server's own, or a proxy with one."
     return problem("transport", f"{url} sends keys and rows as they are", change)
 

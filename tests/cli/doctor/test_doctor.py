@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from qserver.archive.status import BackupStatus, StatusFile
 from qserver.cli import main
+from qserver.cli.doctor.certificate import look_at_certificate
 from qserver.cli.doctor.exposure import look_at_exposure
 from qserver.cli.doctor.finding import Finding
 from qserver.cli.doctor.folder import (
@@ -28,6 +31,7 @@ from tests.cli.real_server import KEY, real_server
 
 GOOD_KEY = "svc_k_Zq7rT2mNb8xKcV4h"
 DAY, NOW = 86_400, 2_000_000_000
+TLS = Path(__file__).parents[2] / "http1"
 
 
 def states(findings: Any) -> dict[str, str]:
@@ -135,6 +139,32 @@ def test_what_others_reach_without_tls_is_found(
     assert states(look_at_exposure(load(settings)))[check] == state
 
 
+def test_a_certificate_is_tried_and_its_end_and_its_key_are_looked_at(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    shutil.copy(TLS / "localhost.pem", certificate)
+    shutil.copy(TLS / "localhost.key.pem", key)
+    key.chmod(0o600)
+    ends = ssl.cert_time_to_seconds("Oct 22 06:07:48 2126 GMT")
+    for days, state in ((20, "ok"), (5, "warning"), (-5, "problem")):
+        (found,) = look_at_certificate(certificate, key, ends - days * DAY)
+        assert found.state == state and str(abs(days)) in found.text
+    key.chmod(0o644)
+    found = list(look_at_certificate(certificate, key, NOW))[1]
+    assert (found.state, found.change) == ("problem", f"chmod 600 {key}")
+    for pair in ((tmp_path / "absent.pem", key), (certificate, certificate)):
+        (found,) = look_at_certificate(*pair, NOW)
+        assert found.state == "problem" and str(pair[0]) in found.text
+
+
+def test_files_of_tls_that_are_set_are_looked_at(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("QSERVER_TLS_CERTIFICATE", "absent.pem")
+    monkeypatch.setenv("QSERVER_TLS_KEY", "absent.key.pem")
+    assert main(["doctor", "--data", str(data)]) == 1
+    assert "PROBLEM certificate: cannot use the certificate absent.pem" in capsys.readouterr().out
+
+
 def test_keys_of_examples_and_keys_that_lie_open_are_found(tmp_path: Path) -> None:
     def look(key: str, *files: Path) -> list[Finding]:
         return list(look_at_keys({"QSERVER_API_KEY": key}, list(files)))
@@ -183,6 +213,15 @@ def test_a_server_that_does_not_answer_is_a_problem() -> None:
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
         assert states(look_at_server(address, None)) == {"server": "problem"}
+
+
+def test_a_continuous_backup_that_has_not_begun_is_a_problem(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("QSERVER_BACKUP", "s3://bucket/shop")
+    assert main(["doctor", "--data", str(data)]) == 1
+    told = f"PROBLEM backups: nothing of {data} has gone to s3://bucket/shop yet"
+    assert told in capsys.readouterr().out
 
 
 def test_a_continuous_backup_is_looked_at(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
