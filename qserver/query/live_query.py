@@ -77,7 +77,7 @@ class LiveQuery:
         self._plan = plan
         self._scan = linear_scan(plan.statement)
         self._environment, self._timeout_ms = request.environment, request.timeout_ms
-        self._allowed = request.allowed
+        self._allowed, self._request_id = request.allowed, request.id
         self._new_plan = new_plan
         self.columns, self.types = plan.columns, plan.types
         self.lines = lines_of(plan)
@@ -125,7 +125,8 @@ class LiveQuery:
         """Yield the changes from the last result to that of the newest durable version."""
         base = self._watch.base
         assert base is not None, "it is stale"
-        request = self._environment.request(self._timeout_ms, self._allowed)
+        about = self._timeout_ms, self._allowed, self._request_id
+        request = self._environment.request(*about)
         now = self._database.snapshots.take()
         if now is None:
             now = await self._database.wait_durable_snapshot(request.deadline)

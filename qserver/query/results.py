@@ -78,6 +78,8 @@ class RunOptions(msgspec.Struct, frozen=True):
     """Whether its runs are counted in the statistics of statements: those inside COPY are not."""
     may_leave: bool = False
     """Whether another process may be asked for the result of a read that turns out to be long."""
+    request_id: str | None = None
+    """The request's id, if these options are its alone."""
 
     def __post_init__(self) -> None:
         special = self.max_affected, self.as_of, self.if_version, self.session

@@ -223,8 +223,9 @@ class SqlDatabase:
         self, options: RunOptions, request_id: str | None = None, once: Once | None = None
     ) -> Request:
         """Return a request that begins now, and that its owner may cancel."""
-        about = options.timeout_ms, options.allowed, request_id, once, options.session
-        return self._environment.request(*about, options.counts)
+        name = request_id or options.request_id
+        about = options.timeout_ms, options.allowed, name, once, options.session, options.counts
+        return self._environment.request(*about)
 
     def streaming(
         self,
@@ -250,7 +251,7 @@ class SqlDatabase:
         self, statement: Statement, options: RunOptions, is_known: Callable[[Basis | None], bool]
     ) -> TransactionResult | None:
         """Run a query; None if its result is known, which `is_known` decides by its basis."""
-        request = self._environment.request(options.timeout_ms, options.allowed)
+        request = self.request_of(options)
         snapshot, found, reads = await run(self._prepare(request, (statement,), options))
         if not reads:
             raise not_a_query()
@@ -271,9 +272,10 @@ class SqlDatabase:
         timeout_ms: float | None = None,
         allowed: Allowed = EVERYTHING,
         freshness: Freshness = STRONG,
+        request_id: str | None = None,
     ) -> LiveQuery:
         """Begin a live query. Each run of it may take `timeout_ms`."""
-        request = self._environment.request(timeout_ms, allowed)
+        request = self._environment.request(timeout_ms, allowed, request_id)
         asked = (Statement(sql, parameters),)
         options = RunOptions(allowed=allowed, freshness=freshness)
         snapshot, (found,), reads = await run(self._prepare(request, asked, options))
@@ -368,10 +370,7 @@ class SqlDatabase:
         answer: tuple[bytes, StoredAnswer] | None = None,
         request_id: str | None = None,
     ) -> Generator[Step, Any, Outcome]:
-        """Return the steps of the commit of an open transaction, which ends if it succeeds.
-
-        `answer` is stored under a name by the same commit.
-        """
+        """Return the steps of a commit, which ends the transaction, and stores `answer` by name."""
         request = self._environment.request(options.timeout_ms, options.allowed, request_id)
         if self._writer is None:
             raise ReadOnlyTransaction("this database can only be read here")

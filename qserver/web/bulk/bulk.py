@@ -140,6 +140,7 @@ class BulkCall(KeyedCall):
         options = RunOptions(
             timeout_ms=self.grant.limits.statement_timeout_ms,
             allowed=allowed,
+            request_id=self.request_id,
         )
         most = sql.bulk_bytes_most
         wanted = version_wanted(self.values.get(MIN_VERSION))

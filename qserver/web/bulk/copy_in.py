@@ -130,7 +130,8 @@ class CopyInCall(BulkCall):
             allowed = msgspec.structs.replace(allowed, read_only=True)
         allowed.check_write()
         limits = self.grant.limits
-        options = RunOptions(timeout_ms=limits.statement_timeout_ms, allowed=allowed)
+        timeout_ms = limits.statement_timeout_ms
+        options = RunOptions(timeout_ms=timeout_ms, allowed=allowed, request_id=self.request_id)
 
         async def still_allowed() -> None:
             await self.check_still_allowed(held.opened)

@@ -1,7 +1,7 @@
 """Reports slow statements: one line of JSON in the server's log, with the plan and no values.
 
     {"kind": "slow statement", "queryid": "…", "query": "… $1", "ms": …, "cpu_ms": …, "rows": …,
-     "organization": "…", "database": "…", "plan": {…}}
+     "organization": "…", "database": "…", "key_id": "…", "request_id": "…", "plan": {…}}
 
 The plan has the kinds of its nodes, the relations and the estimated rows, but no condition: one
 may show a value on which the plan depends.
@@ -39,6 +39,7 @@ def report_to_log(name_of: Callable[[str], str]) -> Callable[[SlowRun], None]:
 
 def fields_of(run: SlowRun, name: str) -> dict[str, Any]:
     plan = run.cursor.plan
+    allowed, request_id = run.cursor.context.asked_by()
     return {
         "kind": "slow statement",
         "queryid": str(run.number),
@@ -50,6 +51,8 @@ def fields_of(run: SlowRun, name: str) -> dict[str, Any]:
         "organization": run.organization,
         "database_id": run.database,
         "database": name,
+        "key_id": allowed.key_id or None,
+        "request_id": request_id,
         "plan": None if plan is None else without_values(explain_as_json(plan.statement)),
     }
 

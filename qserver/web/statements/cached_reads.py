@@ -85,7 +85,8 @@ class ReadCall(QueryCall):
     def _only_read(self) -> None:
         may = {"write": True, "define": True, "read_only": True}  # so that the method is refused
         allowed = msgspec.structs.replace(self._options.allowed, **may)
-        self._options = msgspec.structs.replace(self._options, allowed=allowed)
+        its_own = {"allowed": allowed, "request_id": self.request_id}
+        self._options = msgspec.structs.replace(self._options, **its_own)
 
     def headers(self, own: Any = ONLY_JSON) -> Headers:
         if own is not ONLY_JSON:

@@ -187,6 +187,7 @@ class QueryCall(StatementCall):
             timeout_ms=options.timeout_ms,
             allowed=options.allowed,
             freshness=options.freshness,
+            request_id=self.request_id,
         )
         return self._lives(live)
 

@@ -241,9 +241,11 @@ class StatementCall(KeyedCall):
             return False
         check_place(held, grant, endpoint.database, request.database)
         check_version(held, self._options.freshness.min_version)
+        allowed = self._options.allowed
         if held.transaction.read_only:
-            allowed = msgspec.structs.replace(self._options.allowed, read_only=True)
-            self._options = msgspec.structs.replace(self._options, allowed=allowed)
+            allowed = msgspec.structs.replace(allowed, read_only=True)
+        its_own = {"allowed": allowed, "request_id": self.request_id}
+        self._options = msgspec.structs.replace(self._options, **its_own)
         if not held.use_nowait():
             deadline = trio.current_time() + (self._options.timeout_ms or inf) / 1000
             self._waits_for = partial(held.use, deadline)

@@ -179,6 +179,34 @@ async def test_statements_are_audited_if_that_is_set(tmp_path: Path) -> None:
     assert SECRET not in found.file.read_text(encoding="utf-8")
 
 
+async def test_the_line_of_a_statement_names_its_request_however_that_was_sent(
+    tmp_path: Path,
+) -> None:
+    async with audited(tmp_path, QSERVER_AUDIT_STATEMENTS="1") as found:
+        inside = {"X-Transaction": found.held}
+        copy, csv = "/v1/copy?sql=COPY%20t%20FROM%20STDIN", {"Content-Type": "text/csv"}
+        rows, stream = "/v1/tables/t/rows", {"Accept": "text/event-stream"}
+        asked = {"sql": "SELECT a FROM t"}
+        ways = (
+            message("POST", "/v1/query", asked),
+            message("POST", "/v1/query", asked, headers=stream),
+            message("POST", "/v1/query", asked, headers=inside),
+            message("POST", "/v1/query", asked, headers=inside | stream),
+            message("GET", "/v1/query?sql=SELECT%20a%20FROM%20t"),
+            message("POST", "/v1/transaction", {"statements": ["SELECT a FROM t"]}),
+            message("POST", rows, b"a\n1\n", headers=csv),
+            message("GET", rows),
+            message("POST", copy, b"2\n"),
+            message("POST", copy, b"3\n", headers=inside),
+        )
+        for way in ways:
+            async with await found.opened.client() as client:
+                answer = await client.ask(way)
+            assert answer.status == 200, (way, answer.body)
+            (line,) = found.new_lines()
+            assert line["request_id"] == answer.header("x-request-id"), way
+
+
 def test_a_file_that_cannot_be_opened_and_settings_that_do_not_fit_are_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="cannot be opened"):
         AuditLog(str(tmp_path / "no" / "folder"))

@@ -49,6 +49,8 @@ async def test_a_slow_statement_is_logged_with_its_plan_and_without_values(
     assert (query["database"], query["rows"]) == ("main", 0)
     assert query["organization"].startswith("org_") and query["database_id"].startswith("db_")
     assert query["ms"] >= query["cpu_ms"] >= 0
+    assert query["key_id"].startswith("key_")
+    assert len({line["request_id"] for line in lines} - {None}) == len(lines)
     assert "t" in json.dumps(query["plan"]) and "Node Type" in query["plan"]
     assert lines[5]["plan"]["Operation"] == "Update" and lines[5]["rows"] == 1
     assert SECRET not in json.dumps(lines) and str(NUMBER) not in json.dumps(lines)
