@@ -65,6 +65,8 @@ class Function:
     prepare: Callable[[Any], Callable[..., Any]] | None = None
     """If the last argument is the same for all rows, `prepare(last)` returns a function of the
     others with the same result: a pattern is then compiled once, not looked up for each row."""
+    prepare_all: Callable[[Any], Callable[[list[str]], list[bool]]] | None = None
+    """The same for a function of two texts, to call it with many first ones at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,6 +23,7 @@ from qserver.functions.text.letters import lower
 from qserver.values.types import BOOLEAN, BYTEA, TEXT, Kind, SqlType
 
 Matcher = Callable[[str], bool]
+MatcherOfAll = Callable[[list[str]], list[bool]]
 Finder = Callable[[str, int, int], int]
 """The first place of a piece between two places of a text; -1 if it is not there."""
 
@@ -64,6 +65,37 @@ _kept_matcher = lru_cache(maxsize=4096)(_matcher)
 def ilike_matcher(pattern: str, escape: str = "\\") -> Matcher:
     matches = like_matcher(lower(pattern), escape)
     return lambda text: matches(lower(text))
+
+
+def like_matcher_of_all(pattern: str) -> MatcherOfAll:
+    """Return the test of many texts: a call for each would take longer than to look into it."""
+    return (_kept_matcher_of_all if len(pattern) <= _KEPT_LENGTH_MAX else _matcher_of_all)(pattern)
+
+
+def _matcher_of_all(pattern: str) -> MatcherOfAll:
+    matches = like_matcher(pattern)
+    pieces = [] if _ends_with_escape(pattern, "\\") else _pieces(pattern, "\\")
+    match [_literal(piece) for piece in pieces]:
+        case [str(start), ""]:
+            return lambda texts: [text.startswith(start) for text in texts]
+        case ["", str(end)]:
+            return lambda texts: [text.endswith(end) for text in texts]
+        case ["", str(one), ""]:
+            return lambda texts: [one in text for text in texts]
+        case ["", str(one), str(other), ""]:
+            skipped = len(one)
+            return lambda texts: [
+                one in text and text.find(other, text.find(one) + skipped) >= 0 for text in texts
+            ]
+    return lambda texts: list(map(matches, texts))
+
+
+_kept_matcher_of_all = lru_cache(maxsize=4096)(_matcher_of_all)
+
+
+def ilike_matcher_of_all(pattern: str) -> MatcherOfAll:
+    match_all = like_matcher_of_all(lower(pattern))
+    return lambda texts: match_all(list(map(lower, texts)))
 
 
 def like_escape(pattern: str, escape: str) -> str:
@@ -246,12 +278,20 @@ def negation_of(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
     return prepare
 
 
+def negation_of_all(matcher: Callable[[str], MatcherOfAll]) -> Callable[[str], MatcherOfAll]:
+    def prepare(pattern: str) -> MatcherOfAll:
+        match_all = matcher(pattern)
+        return lambda texts: [not each for each in match_all(texts)]
+
+    return prepare
+
+
 def _operators() -> Iterator[Function]:
-    for symbol, call, matcher, negated in (
-        ("~~", like, like_matcher, False),
-        ("!~~", not_like, like_matcher, True),
-        ("~~*", ilike, ilike_matcher, False),
-        ("!~~*", not_ilike, ilike_matcher, True),
+    for symbol, call, matcher, of_all, negated in (
+        ("~~", like, like_matcher, like_matcher_of_all, False),
+        ("!~~", not_like, like_matcher, like_matcher_of_all, True),
+        ("~~*", ilike, ilike_matcher, ilike_matcher_of_all, False),
+        ("!~~*", not_ilike, ilike_matcher, ilike_matcher_of_all, True),
     ):
         for each in (TEXT, SqlType(Kind.CHAR)):
             yield Function(
@@ -265,6 +305,7 @@ def _operators() -> Iterator[Function]:
                 cost=lower_pattern_cost if matcher is ilike_matcher else pattern_cost,
                 sees_blanks=True,
                 prepare=negation_of(matcher) if negated else matcher,
+                prepare_all=negation_of_all(of_all) if negated else of_all,
             )
 
 

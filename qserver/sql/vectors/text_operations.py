@@ -101,9 +101,11 @@ def by_word(detail: tuple[Function, int], *inputs: Any) -> Vector:
 
 
 def _results(function: Function, place: int, others: list[Any], words: list[str]) -> list[Any]:
-    last = len(others) - 1
-    if function.prepare is not None and place == 0 and last == 1:
-        return list(map(function.prepare(others[1]), words))
+    if place == 0 and len(others) == 2:
+        if function.prepare_all is not None:
+            return function.prepare_all(others[1])(words)
+        if function.prepare is not None:
+            return list(map(function.prepare(others[1]), words))
     before, after, call = others[:place], others[place + 1 :], function.call
     return [call(*before, word, *after) for word in words]
 

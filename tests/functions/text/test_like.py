@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import InvalidEscapeSequence
-from qserver.functions.text.like import ilike_matcher, like_escape, like_matcher
+from qserver.functions.text.like import (
+    ilike_matcher,
+    ilike_matcher_of_all,
+    like_escape,
+    like_matcher,
+    like_matcher_of_all,
+)
 
 TEXTS = st.text(alphabet="abAß", max_size=8)
 PATTERNS = st.lists(st.sampled_from(["a", "b", "A", "%", "_", "\\%", "\\_", "\\\\"])).map("".join)
@@ -29,6 +35,13 @@ def test_a_pattern_matches_what_its_definition_says(text: str, pattern: str) -> 
     assert like_matcher(pattern)(text) == matches(text, pattern)
 
 
+@given(st.lists(TEXTS), PATTERNS)
+def test_many_texts_match_as_each_does(texts: list[str], pattern: str) -> None:
+    assert like_matcher_of_all(pattern)(texts) == [matches(text, pattern) for text in texts]
+    folded = [ilike_matcher(pattern)(text) for text in texts]
+    assert ilike_matcher_of_all(pattern)(texts) == folded
+
+
 @given(TEXTS, PATTERNS)
 def test_a_changed_escape_character_changes_nothing_else(text: str, pattern: str) -> None:
     with_hash = pattern.replace("\\", "#")
@@ -46,6 +59,9 @@ def test_an_escape_at_the_end_is_an_error_once_a_text_gets_that_far() -> None:
     assert not matcher("xy")
     with pytest.raises(InvalidEscapeSequence):
         matcher("abc")
+    assert like_matcher_of_all("ab\\")(["xy", "z"]) == [False, False]
+    with pytest.raises(InvalidEscapeSequence):
+        like_matcher_of_all("ab\\")(["xy", "abc"])
 
 
 def test_many_wildcards_take_no_longer_than_few() -> None:
