@@ -3,7 +3,7 @@
 `make nightly` sets QSERVER_NIGHTLY. Without it, tests with the marker `nightly` are left out:
 
     @pytest.mark.nightly                                            a test only for the night
-    @pytest.mark.long                                               a sixth of these by day
+    @pytest.mark.long                                               a tenth of these by day
     @pytest.mark.parametrize("mutant", sampled(MUTANTS, 30), …)     30 by day, all at night
     @settings(max_examples=examples(150))                           50 by day, 150 at night
 
@@ -55,8 +55,8 @@ NIGHTLY: Final = GIVEN.get("QSERVER_NIGHTLY", "") not in ("", "0")
 SEED: Final = _seed()
 os.environ["QSERVER_TEST_SEED"] = str(SEED)
 
-SHARE_OF_LONG: Final = 1 / 6
-"""How many of the tests that take seconds are run by day."""
+SHARE_OF_LONG: Final = 1 / 10
+"""How many of the tests that take a second or more are run by day."""
 
 
 def drawn(things: Sequence[Thing], count: int, always: Collection[Thing] = ()) -> list[Thing]:
@@ -84,7 +84,7 @@ def examples(at_night: int) -> int:
 
 
 def left_for_the_night(item: pytest.Item) -> bool:
-    """Whether a test is not run by day. Of the long ones the seed draws a sixth, unless the
+    """Whether a test is not run by day. Of the long ones the seed draws a tenth, unless the
     developer names files: then it is these that are to be run."""
     if NIGHTLY:
         return False

@@ -66,6 +66,7 @@ def metrics_of_a_server(folder: Path, wanted: set[str]) -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_every_metric_of_rules_and_dashboard_is_one_of_a_real_server(tmp_path: Path) -> None:
     every = set(METRIC.findall(" ".join(expressions().values())))
     there = metrics_of_a_server(tmp_path / "data", every)

@@ -99,6 +99,7 @@ def test_expanded_is_one_line_a_value() -> None:
     )
 
 
+@pytest.mark.long
 @given(tables, st.integers(0, 8))
 def test_csv_json_and_ndjson_keep_every_value(
     drawn: tuple[list[str], list[tuple[Any, ...]]], cut: int

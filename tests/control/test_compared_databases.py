@@ -153,6 +153,7 @@ async def test_leaves_that_were_saved_apart_are_not_decoded(tmp_path: Path) -> N
             assert 0 < decoded < 500, "of 40,000 entries"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("few", "many"), [(1, 1000), (0, 1000), (10, 20_000), (1000, 20_000)])
 async def test_trees_of_any_two_heights_are_compared(few: int, many: int) -> None:
     async with opened_plane(MemoryLogs()) as opened:

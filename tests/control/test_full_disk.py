@@ -129,6 +129,7 @@ async def test_a_shorter_history_frees_what_a_full_disk_holds(disk: Path) -> Non
         assert await has_room_again(opened)
 
 
+@pytest.mark.long
 async def test_the_reserve_comes_back_when_there_is_room(disk: Path) -> None:
     async with opened_plane(DataFolder(disk)) as opened:
         await filled(opened)

@@ -49,6 +49,7 @@ async def test_a_name_is_taken_whichever_process_is_asked() -> None:
             await create(made, 1, every[1], "d")
 
 
+@pytest.mark.long
 async def test_a_revoked_key_fails_everywhere_from_the_answer_on() -> None:
     async with machine() as (made, _):
         for number in range(60):

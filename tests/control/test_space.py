@@ -64,6 +64,7 @@ async def goes_on(
     return False
 
 
+@pytest.mark.long
 async def test_an_organization_that_is_full_can_read_and_remove_and_then_goes_on(
     tmp_path: Path,
 ) -> None:

@@ -92,6 +92,7 @@ async def version_in(crashed: Crashed, folder: Path, main: bytes, log: bytes = b
         return None
 
 
+@pytest.mark.long
 async def test_a_log_that_lacks_its_end_gives_the_whole_transactions_before(
     crashed: Crashed, folder: Path
 ) -> None:
@@ -112,6 +113,7 @@ async def test_damage_before_the_last_transaction_is_refused_and_in_it_is_a_torn
         assert found == (None if position < last else VERSIONS - 1), position
 
 
+@pytest.mark.long
 async def test_damage_to_the_main_file_is_refused_or_touches_nothing(
     crashed: Crashed, folder: Path
 ) -> None:

@@ -164,6 +164,7 @@ async def test_a_crash_in_the_middle_leaves_pages_that_are_forgotten(kept: int) 
     await check_that_the_rest_is_forgotten(log, saved, snapshot)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("renewed", [False, True], ids=["first lease", "a later lease"])
 async def test_a_reader_keeps_pages_that_were_saved_ahead_when_the_log_is_read_anew(
     renewed: bool,

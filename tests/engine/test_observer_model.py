@@ -192,6 +192,7 @@ async def problem_of(seed: int) -> str | None:
     return next(iter(await bench.feed_problems()), None)
 
 
+@pytest.mark.long
 async def test_observers_are_told_of_every_change() -> None:
     for seed in range(150):
         assert await problem_of(seed) is None, seed

@@ -368,6 +368,7 @@ async def move_often(two: Two, count: int) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
+@pytest.mark.long
 async def test_thousands_of_moves_leave_nothing_behind() -> None:
     async with two_servers(access_log=None, patience_seconds=LONG_SECONDS) as two:
         await move_often(two, 200)

@@ -162,6 +162,7 @@ async def test_relays_drain_with_their_owners() -> None:
             assert await asking.rest() == b""
 
 
+@pytest.mark.long
 async def test_many_moves_over_tls_leave_nothing_behind() -> None:
     async def move_often(count: int) -> None:
         for turn in range(count // 4):

@@ -38,6 +38,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [0, 1, 10, 5000])
 async def test_what_ends_early_is_what_all_rows_give(limit: int) -> None:
     without = tuple(rule for rule in RULES if rule is not sort_elimination)

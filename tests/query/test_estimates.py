@@ -143,6 +143,7 @@ def errors_of(node: dict[str, Any]) -> Iterator[float]:
         yield from errors_of(below)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_estimates_are_near_what_is_found(seed: int) -> None:
     async with opened_sql() as database:
@@ -173,6 +174,7 @@ async def plans(database: SqlDatabase, queries: Sequence[str] = QUERIES) -> dict
     return found
 
 
+@pytest.mark.long
 async def test_plans_follow_from_the_rows_and_not_from_their_history() -> None:
     rows = rows_of_tables(1)
     log = MemoryLog()
@@ -194,6 +196,7 @@ async def test_plans_follow_from_the_rows_and_not_from_their_history() -> None:
         assert await plans(database) == expected, "with the rows inserted in another order"
 
 
+@pytest.mark.long
 async def test_a_statement_that_is_planned_elsewhere_has_the_same_estimates() -> None:
     rows = rows_of_tables(1)
     async with opened_sql() as database:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulations.checkers.graph import EdgeKind, Graph, Interval, strongly_connected
 
 
+@pytest.mark.long
 def test_real_time_is_reduced_to_a_chain_of_moments() -> None:
     for clients in (2, 8, 300):
         graph = Graph([Interval(10 * n, 10 * (n + clients - 1)) for n in range(500)])

@@ -402,6 +402,7 @@ def drawn_by_chromium(page: Path, place: str, profile: Path) -> dict[str, str]:
     return dict(re.findall(r'data-([a-z]+)="([^"]*)"', found[1]))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not on PATH")
 def test_chromium_draws_all_events_and_arrows_and_can_narrow_them_down(tmp_path: Path) -> None:
     events = the_run()

@@ -110,6 +110,7 @@ def test_a_changed_page_has_no_vectors_and_the_others_keep_theirs(cache: VectorC
     assert not last.filled
 
 
+@pytest.mark.long
 def test_vectors_die_with_their_pages(cache: VectorCache) -> None:
     tree = tree_of(60)
     for chunk in chunks_of(tree):
@@ -193,6 +194,7 @@ def test_rows_at_places_are_those_rows(
         assert rows_of(chunk, places) == [rows[at] for at in places]
 
 
+@pytest.mark.long
 def test_two_scans_that_take_turns_fill_a_column_once(cache: VectorCache) -> None:
     tree = tree_of(12)
     (one,), (other,) = chunks_of(tree), chunks_of(tree)

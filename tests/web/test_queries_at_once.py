@@ -358,6 +358,7 @@ async def test_a_request_id_of_the_caller_is_repeated_at_once() -> None:
 # --- many at once ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 async def test_many_connections_that_do_all_kinds_of_things_get_their_own_answers(
     seed: int,

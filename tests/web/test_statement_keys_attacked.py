@@ -430,6 +430,7 @@ def is_well_formed(body: dict[str, Any], headers: dict[str, str]) -> bool:
     )
 
 
+@pytest.mark.long
 async def test_at_random_a_bound_session_sees_its_statement_and_nothing_else() -> None:
     chance = Random(20)
     async with todos() as opened:

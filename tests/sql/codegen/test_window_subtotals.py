@@ -20,6 +20,7 @@ FRAMES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 async def test_subtotals_give_what_each_frame_gives(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -78,6 +78,7 @@ def test_each_rule_has_a_builder(built: tuple[Lark, list[str]]) -> None:
     assert missing == set()
 
 
+@pytest.mark.long
 def test_each_builder_has_a_rule(built: tuple[Lark, list[str]]) -> None:
     lark, _ = built
     names = {str(rule.alias or rule.origin.name) for rule in lark.rules} | {"from_"}

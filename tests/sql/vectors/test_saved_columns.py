@@ -429,6 +429,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=examples(120))
 @given(st.integers(0, 2**32), STEPS, st.sampled_from([0, 5_000, 1 << 20]))
 def test_whatever_happens_scans_answer_as_rows_do(

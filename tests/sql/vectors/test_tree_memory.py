@@ -87,6 +87,7 @@ async def test_row_code_has_all_memory_when_a_tree_gives_up(
         assert counts == {"refused": 1}
 
 
+@pytest.mark.long
 async def test_a_tree_holds_nothing_but_its_answer_when_it_has_ended() -> None:
     async with opened_sql() as database:
         await filled(database)

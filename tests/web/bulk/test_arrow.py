@@ -119,6 +119,7 @@ def test_rows_of_many_parts_are_whole_and_in_order(client: Client) -> None:
     assert len(client.arrow("SELECT id FROM many", max_rows=7)) == 7
 
 
+@pytest.mark.long
 def test_frames_of_pandas_and_polars_are_made_of_it(client: Client) -> None:
     found = client.arrow("SELECT id, name FROM many WHERE id < 3 ORDER BY id")
     frame = found.to_pandas()

@@ -4,15 +4,21 @@ By day only some run against several processes and against hypercorn: little dif
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import count
+from pathlib import Path
 from random import Random
+from typing import Final
 
 import pytest
 
 from tests.sampling import SEED
 from tests.web.contract.servers import KINDS, Client, Kind, Server, launch
 
+FOLDER: Final = Path(__file__).parent
+SERVERS: Final = pytest.StashKey[Mapping[Kind, Server]]()
 ADMIN_KEY = "svc_k_contract_0123456789"
 DATA, ALIAS, CONTROL = "data.example.test", "alias.example.test", "control.example.test:8443"
 SETTINGS = {
@@ -42,15 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.nightly)
 
 
-@pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Server]]:
+@contextmanager
+def serving(folders: pytest.TempPathFactory) -> Iterator[Mapping[Kind, Server]]:
     """All, started at the same time, because a start takes seconds.
 
     They must end well, and must have written no secret and no trace of a bug.
     """
     started = {
-        kind: launch(kind, tmp_path_factory.mktemp(kind), SETTINGS, by_command=True)
-        for kind in KINDS
+        kind: launch(kind, folders.mktemp(kind), SETTINGS, by_command=True) for kind in KINDS
     }
     try:
         for server in started.values():
@@ -67,9 +72,19 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Ser
             server.kill()
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def server(request: pytest.FixtureRequest, servers: dict[Kind, Server]) -> Server:
-    return servers[request.param]
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """One of those that end with the last test of this folder: also servers at rest take time."""
+    folder: pytest.Collector = next(
+        node for node in request.node.iter_parents() if node.path == FOLDER
+    )
+    if SERVERS not in folder.stash:
+        life = ExitStack()
+        folder.stash[SERVERS] = life.enter_context(serving(tmp_path_factory))
+        folder.addfinalizer(life.close)
+        folder.addfinalizer(partial(folder.stash.__delitem__, SERVERS))
+    kind: Kind = request.param
+    return folder.stash[SERVERS][kind]
 
 
 @pytest.fixture
