@@ -125,11 +125,10 @@ async def serving(
         if logs is None:
             raise AssertionError(text) from error
 
-    chance = Random(1)
-    if logs is None and not variables:
+    if logs is None:
         used, chance = await started_logs(), Random(2)  # it draws no id that is there
     else:
-        used = logs or MemoryLogs()
+        used, chance = logs, Random(1)
     clock = [NOON]
     world = OrdinaryWorld(lambda: clock[0], Random(0), report)
     counters = Counters()
