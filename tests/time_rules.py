@@ -21,6 +21,7 @@ CLOCKS: Final = frozenset(
 MAY_READ_CLOCKS: Final[Mapping[str, str]] = {
     "tests/known_work.py": "measures, beside known work",
     "tests/patience.py": "ends what hangs",
+    "tests/steady_clock.py": "is a clock",
     "tests/django/suite/running.py": "a program that tells how far it is",
     "tests/conformance.py": "a program that lasts as long as it is told",
     "tests/differential/__main__.py": "a program that lasts as long as it is told",

@@ -16,6 +16,7 @@ from qserver.http1.options import ServerOptions
 from tests.engine.passes import Passes, counted_passes
 from tests.http1.serving import App, Asked, Client, Echo, reply, request, running
 from tests.http1.test_failures_and_disconnects import Streams
+from tests.steady_clock import SteadyClock
 
 SOON = 0.05
 MANY = 30
@@ -86,19 +87,21 @@ async def _drip(client: Client) -> None:
         await trio.sleep(SOON / 20)
 
 
-async def test_the_head_of_a_later_request_must_end_in_time_too() -> None:
+async def test_the_head_of_a_later_request_must_end_in_time_too(steady_clock: SteadyClock) -> None:
     async with running(Echo(), header_seconds=SOON) as server, await server.client() as client:
         assert (await client.ask(request())).status == 200
         assert (await client.ask(b"GET /")).status == 408
 
 
-async def test_an_idle_connection_is_closed_without_a_word() -> None:
+async def test_an_idle_connection_is_closed_without_a_word(steady_clock: SteadyClock) -> None:
     async with running(Echo(), idle_seconds=SOON) as server, await server.client() as client:
         assert (await client.ask(request())).status == 200
         assert await client.rest() == b""
 
 
-async def test_time_that_the_application_takes_is_not_held_against_the_client() -> None:
+async def test_time_that_the_application_takes_is_not_held_against_the_client(
+    steady_clock: SteadyClock,
+) -> None:
     async def slow(asked: Asked) -> Response:
         await trio.sleep(3 * SOON)
         return reply(b"at last")
@@ -147,7 +150,9 @@ async def _drip_body(client: Client) -> None:
         await trio.sleep(SOON / 20)
 
 
-async def test_an_application_that_reads_slowly_does_not_make_the_client_late() -> None:
+async def test_an_application_that_reads_slowly_does_not_make_the_client_late(
+    steady_clock: SteadyClock,
+) -> None:
     begun = trio.Event()
 
     async def reads(asked: Asked) -> Response:

@@ -33,6 +33,7 @@ from tests.http1.ways import (
     served,
 )
 from tests.sampling import sampled
+from tests.steady_clock import SteadyClock
 
 IN_BOTH_WAYS = pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
 SHORT = 4 * SOON
@@ -390,7 +391,7 @@ async def test_an_answer_that_is_none_is_a_500_and_ends_its_connection(secure: b
 
 @IN_BOTH_WAYS
 async def test_no_deadline_ends_a_wait_for_an_answer_and_all_count_again_after_it(
-    secure: bool,
+    secure: bool, steady_clock: SteadyClock
 ) -> None:
     options = {"header_seconds": SHORT, "idle_seconds": SHORT}
     async with prepared(secure, **options) as (server, ways, client):
@@ -409,7 +410,7 @@ async def test_no_deadline_ends_a_wait_for_an_answer_and_all_count_again_after_i
 
 @IN_BOTH_WAYS
 async def test_a_head_that_does_not_end_in_time_behind_a_late_answer_is_answered_with_408(
-    secure: bool,
+    secure: bool, steady_clock: SteadyClock
 ) -> None:
     async with prepared(secure, header_seconds=SHORT) as (server, ways, client):
         await begin(ways, client, A)

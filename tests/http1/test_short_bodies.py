@@ -15,6 +15,7 @@ from qserver.http1 import Response
 from qserver.limits import RECEIVE_BYTES
 from tests.http1.serving import App, Asked, Client, Running, reply, request, running
 from tests.http1.test_tls import TLS, tls_client
+from tests.steady_clock import SteadyClock
 
 SOON = 0.05
 """After so long a server of these tests looks for what is late."""
@@ -70,7 +71,9 @@ async def test_a_long_body_is_read_by_who_handles_the_request() -> None:
             assert app.whole == [whole]
 
 
-async def test_a_request_whose_body_does_not_come_is_handled_without_it() -> None:
+async def test_a_request_whose_body_does_not_come_is_handled_without_it(
+    steady_clock: SteadyClock,
+) -> None:
     """It may be refused for what its head says: its client may wait for that."""
     app, data = Whole(), request("/", "POST", b"hello")
     async with (
