@@ -117,6 +117,7 @@ async def test_a_wait_ends_by_its_deadline_and_takes_nothing() -> None:
             assert code(await two.run("select pg_advisory_lock(2), pg_advisory_lock(1)")) == "57014"
             assert await tried(one, "2")
             await one.run("select pg_advisory_unlock(1)")
+            await two.run("reset statement_timeout")
             assert await tried(two)
 
 

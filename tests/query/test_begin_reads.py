@@ -18,6 +18,7 @@ from qserver.query.sql_database import (
 )
 from qserver.sql.parameters import Given
 from tests.engine.fakes import Laboratory
+from tests.known_work import WorkClock
 from tests.query.begun import Ends, begin_nowait, count_runs, ended, plan_of
 from tests.sql.databases import opened_sql
 
@@ -167,7 +168,7 @@ async def test_what_takes_long_goes_on_where_it_yielded_and_is_run_once(sql: str
         assert len(runs) == 1
 
 
-async def test_what_takes_too_long_ends_at_its_deadline() -> None:
+async def test_what_takes_too_long_ends_at_its_deadline(work_clock: WorkClock) -> None:
     async with opened_sql() as database:
         await database.execute("SELECT count(*) FROM generate_series(1, 10)")
         options = RunOptions(timeout_ms=50)
