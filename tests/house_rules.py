@@ -240,6 +240,10 @@ _PLAIN: Final = frozenset({bool, bytes, complex, float, int, str, type(None), ty
 """What a field of a node may hold that is no node and no list of them: most fields do."""
 
 
+_LEAVES: Final = frozenset({ast.Name, ast.Constant, ast.alias})
+"""Nodes that have no others in them: most have not."""
+
+
 def nodes_of(tree: ast.AST) -> list[ast.AST]:
     """All nodes of a tree but those without fields, which half of them are: contexts, operators.
 
@@ -247,12 +251,18 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
     """
     found = [tree]
     for node in found:  # it grows meanwhile
-        found += _children(node)
+        if type(node) not in _LEAVES:
+            _add_children(node, found)
     return found
 
 
 def _children(node: ast.AST) -> list[ast.AST]:
     found: list[ast.AST] = []
+    _add_children(node, found)
+    return found
+
+
+def _add_children(node: ast.AST, found: list[ast.AST]) -> None:
     for value in vars(node).values():
         kind = type(value)
         if kind in _PLAIN:
@@ -261,7 +271,6 @@ def _children(node: ast.AST) -> list[ast.AST]:
             found += [each for each in value if type(each) not in _PLAIN]
         elif value._fields:
             found.append(value)
-    return found
 
 
 def room_of(name: str) -> str | None:

@@ -87,9 +87,9 @@ def base_name(base: ast.expr) -> str:
     return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
 
 
-NAMED = (
-    *(ast.Constant, ast.Name, ast.Attribute, ast.arg, ast.keyword, ast.alias, ast.ImportFrom),
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+NAMED = frozenset(
+    {ast.Constant, ast.Name, ast.Attribute, ast.arg, ast.keyword, ast.alias, ast.ImportFrom}
+    | {ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef}
 )
 """The nodes that have words in them."""
 
@@ -103,7 +103,7 @@ BINDING = (
 def words_of(nodes: Sequence[ast.AST]) -> Iterator[str]:
     docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
-        if not isinstance(node, NAMED):
+        if type(node) not in NAMED:
             continue
         match node:
             case ast.Constant(value=str(text)) if id(node) not in docstrings:
