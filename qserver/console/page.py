@@ -74,8 +74,9 @@ def build() -> str:
     return digest.hexdigest()[:16]
 
 
-def security_policy(origins: Iterable[str]) -> str:
-    """What the page may do: load from this server alone, and send to it and to these origins.
+def security_policy(origins: Iterable[str], own: str = "'self'") -> str:
+    """What a page may do: run scripts and styles of its own, and send to this server and to these
+    origins. Its own are the files of this server, or what has one of the digests in `own`.
 
     No inline script and no inline style, no frame around it and none in it, no form that a browser
     would send by itself. With trusted types, a string can not become HTML by mistake either: the
@@ -85,8 +86,8 @@ def security_policy(origins: Iterable[str]) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
+            f"script-src {own}",
+            f"style-src {own}",
             "img-src 'self'",
             f"connect-src {connect}",
             "base-uri 'none'",

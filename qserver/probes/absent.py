@@ -21,7 +21,12 @@ class Absent:
 
 
 ABSENT: Final = (
-    Absent("copy", "statements", "COPY; rows come and go in bulk instead.", "COPY t FROM STDIN"),
+    Absent(
+        "copy",
+        "statements",
+        "COPY among other statements; it has a route of its own, /v1/copy.",
+        "COPY t FROM STDIN",
+    ),
     Absent(
         "stored_procedures",
         "definitions",
@@ -48,7 +53,6 @@ ABSENT: Final = (
         "Roles; API keys have scopes instead.",
         "CREATE ROLE reader",
     ),
-    Absent("replication", "durability", "Copies of a database on other machines."),
     Absent("weaker_isolation", "isolation", "READ COMMITTED and its kin: all is serializable."),
     Absent("type_geometric", "types", "Geometric, network, range, bit string and XML types."),
     Absent("text_search", "types", "Text search with tsvector and tsquery."),

@@ -48,6 +48,16 @@ async def test_a_file_is_there_for_anybody_and_says_what_it_may_do(path: str) ->
         assert "set-cookie" not in headers
 
 
+async def test_the_page_of_the_interface_runs_its_own_script_and_is_in_no_frame() -> None:
+    async with serving() as opened:
+        headers = dict((await ask(opened, "/docs")).headers)
+    policy = headers["content-security-policy"].split("; ")
+    (scripts,) = [rule for rule in policy if rule.startswith("script-src ")]
+    assert "'self'" not in scripts and "unsafe" not in scripts and "'sha256-" in scripts
+    assert {"default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'"} <= {*policy}
+    assert headers["x-frame-options"] == "DENY" and headers["x-content-type-options"] == "nosniff"
+
+
 async def test_the_page_is_asked_for_again_and_a_file_of_its_build_is_kept() -> None:
     async with serving() as opened:
         page, file = await ask(opened, "/console"), await ask(opened, FILE)

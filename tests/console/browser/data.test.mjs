@@ -50,6 +50,50 @@ test("rows are read page by page, forward, backward, and from the end", withPage
   assert.deepEqual(await barriers(page), []);
 }));
 
+test("of a wide table the cells in sight are drawn, and the keys lead to the others", async () => {
+  const names = Array.from({ length: 200 }, (_, at) => `column_${at}`);
+  await query(`CREATE TABLE wide (id INT PRIMARY KEY, ${names.map((name) => `${name} TEXT DEFAULT '${name}'`).join(", ")})`);
+  await query("INSERT INTO wide (id) SELECT generate_series(1, 50)");
+  const page = await signedIn("data/wide");
+  await page.locator(".grid-cell", { hasText: /^column_0$/ }).first().waitFor();
+  const drawn = () => page.locator(".grid-row").first().locator(".grid-cell").count();
+  assert.ok((await drawn()) < 30, `${await drawn()} cells of a row`);
+  await page.getByRole("grid").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("End");
+  const last = page.locator(".grid-cell.is-active", { hasText: "column_199" });
+  await last.waitFor();
+  const header = page.getByRole("columnheader", { name: "column_199" });
+  await eventually(async () => assert.equal((await last.boundingBox()).x, (await header.boundingBox()).x));
+  assert.ok((await drawn()) < 30);
+  await page.keyboard.press("Home");
+  await page.locator(".grid-cell.is-active", { hasText: /^1$/ }).waitFor();
+  await closed(page);
+});
+
+test("a cell is changed by keyboard alone, and what is no boolean is not taken for one", async () => {
+  await query("CREATE TABLE flags (id INT PRIMARY KEY, on_sale BOOLEAN)");
+  await query("INSERT INTO flags VALUES (1, true)");
+  const page = await signedIn("data/flags");
+  await page.locator(".grid-cell", { hasText: "true" }).waitFor();
+  const change = async (text) => {
+    await page.getByRole("grid").focus();
+    for (const key of ["ArrowDown", "End", "Enter"]) await page.keyboard.press(key);
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type(text);
+    for (let tabs = 0; tabs < 10 && (await page.evaluate(() => document.activeElement.textContent)) !== "Change"; tabs += 1) await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  };
+  await change("off");
+  await page.locator(".grid-cell.is-changed", { hasText: "false" }).waitFor();
+  await change("perhaps");
+  await page.getByRole("button", { name: /Review/ }).click();
+  await page.getByText("invalid input syntax for type boolean").first().waitFor();
+  await closed(page);
+});
+
 test("filters are conditions with parameters", withPage("data/customers", async (page) => {
   await page.getByLabel("Column").selectOption("name");
   await page.getByLabel("Condition").selectOption("contains");

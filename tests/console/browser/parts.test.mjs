@@ -147,6 +147,23 @@ test("a live query follows the database, and cells that change glow", withPage("
   await page.getByText("Stopped.").waitFor();
 }));
 
+test("a live query and the log of changes go on after a break", withPage("live", async (page) => {
+  const broken = (pattern, body) => page.route(pattern, (route) => route.fulfill({ contentType: "text/event-stream", body }), { times: 1 });
+  await broken("**/v1/query", 'event: columns\ndata: {"columns":["id"],"types":["integer"],"version":1}\n\nevent: ready\ndata: {"version":1}\n\n');
+  await page.getByLabel("Live query").fill("SELECT id FROM accounts WHERE id = 4");
+  await page.getByRole("button", { name: "Follow" }).click();
+  await page.getByText("asking again").waitFor();
+  await page.getByText(/1 rows? at version/).waitFor();
+  await page.goto(`${ADDRESS}/console#/live/changes`);
+  await broken("**/v1/changes*", 'event: change\ndata: {"version":999,"time":"2026-01-01T00:00:00Z","table":"half","op":"insert","key":{"id":1},"before":null,"after":{"id":1}}\n\n');
+  await page.getByRole("button", { name: "Follow" }).click();
+  await page.getByText("asking again").waitFor();
+  await page.getByText(/since version/).waitFor();
+  await query("UPDATE accounts SET balance = balance + 1 WHERE id = 4");
+  await page.locator("tbody tr", { hasText: "accounts" }).waitFor();
+  assert.equal(await page.locator("tbody tr", { hasText: "half" }).count(), 0);
+}));
+
 test("all changes are a log with filters", withPage("live/changes", async (page) => {
   await page.getByRole("button", { name: "Follow" }).click();
   await page.getByText(/since version/).waitFor();

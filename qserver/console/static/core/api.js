@@ -13,6 +13,7 @@ export class ServerError extends Error {
     this.position = error.position ?? null;
     this.statement = error.statement ?? null;
     this.conflict = error.conflict ?? null;
+    this.retryable = error.retryable ?? false;
     this.requestId = error.request_id ?? null;
     this.diff = diff;
   }
@@ -74,7 +75,7 @@ export class Api {
         referrerPolicy: "no-referrer",
       }),
     );
-    if (response.ok || response.status === 503) return response;
+    if (response.ok || (response.status === 503 && isJson(response))) return response;
     const text = await reading(response.text());
     if (response.status === 401 && token === undefined) this.onUnauthorized();
     throw failure(text, response.status);
@@ -83,7 +84,7 @@ export class Api {
   /** A whole answer of another kind than JSON, for a download. Raises ServerError. */
   async blob(method, path, accept, options = {}) {
     const response = await this.open(method, path, { ...options, headers: { Accept: accept } });
-    if (response.headers.get("content-type")?.startsWith("application/json")) {
+    if (isJson(response)) {
       this.#checked(decode(await reading(response.text())), response.status);
     }
     return reading(response.blob());
@@ -144,6 +145,8 @@ function eventOf(block) {
   const data = block.indexOf("\ndata: ");
   return data < 0 ? null : [name, block.slice(data + 7)];
 }
+
+const isJson = (response) => response.headers.get("content-type")?.startsWith("application/json");
 
 async function reading(promise) {
   try {

@@ -15,7 +15,14 @@ export function openDialog(title, content, { wide = false } = {}) {
   });
   document.body.append(dialog);
   dialog.showModal();
+  firstControl(dialog.lastElementChild)?.focus();
   return dialog;
+}
+
+/** Where the focus goes first: a field, else what the dialog is for, else its first button. */
+function firstControl(body) {
+  const find = (wanted) => body.querySelector(wanted);
+  return find("input, textarea, select") ?? find(".primary") ?? find("button, a, [tabindex]");
 }
 
 /** Ask before something that cannot be taken back; resolves to whether it is wanted. */

@@ -19,9 +19,14 @@ export function textOf(value) {
 /** The value that was typed for a column. Raises SyntaxError for JSON that is none. */
 export function typedValue(text, type) {
   if (isJson(type) || type.endsWith("[]")) return decode(text);
-  if (type === "boolean") return /^(t|true|1|yes|on)$/i.test(text.trim());
+  if (type === "boolean") return truth(text.trim().toLowerCase());
   if (isNumeric(type) && !EXACT.test(type)) return integer(text);
   return text; // numeric and floats too: the server reads every digit
+}
+
+function truth(text) {
+  if (["t", "true", "1", "yes", "on"].includes(text)) return true;
+  return ["f", "false", "0", "no", "off"].includes(text) ? false : text; // the server says what is wrong
 }
 
 function integer(text) {

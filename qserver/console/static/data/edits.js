@@ -4,6 +4,7 @@
 // another row there changes nothing, and that is the conflict. Inside an open transaction this is
 // seen before anything is applied.
 
+import { encode } from "../core/json.js";
 import { quoted, tableSql } from "../core/names.js";
 
 export class Edits {
@@ -22,7 +23,7 @@ export class Edits {
   }
 
   idOf(columns, row) {
-    return JSON.stringify(this.keyOf(columns, row).map(String));
+    return encode(this.keyOf(columns, row));
   }
 
   of(columns, row) {

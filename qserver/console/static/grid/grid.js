@@ -1,4 +1,4 @@
-// A grid of any number of rows. Only the rows in sight are elements:
+// A grid of any number of rows and columns. Only the cells in sight are elements, and all headers:
 //
 //     grid (scrolls) ─► canvas (as high as all rows) ─► header (sticks)
 //                                                    └► body ─► 30 rows or so, moved to their place
@@ -12,6 +12,7 @@ import { counted, isNumeric, textOf } from "../core/values.js";
 
 const ROW_HEIGHT = 28;
 const AROUND = 6;
+const AROUND_WIDTH = 300;
 const CELL_TEXT_MAX = 240;
 const WIDTH_MIN = 64;
 const WIDTH_MAX = 340;
@@ -105,12 +106,24 @@ export class Grid {
   }
 
   #applyWidths() {
-    const { widths } = this;
-    const number = Math.max(44, String(this.first + this.rows.length).length * 8 + 20);
-    const columns = widths.map((width) => `${Math.round(width)}px`).join(" ");
-    this.canvas.style.setProperty("--columns", `${number}px ${columns} minmax(0, 1fr)`);
-    const total = widths.reduce((sum, width) => sum + width, number);
-    this.canvas.style.setProperty("min-width", `${Math.round(total)}px`);
+    const widths = this.widths.map(Math.round);
+    this.numberWidth = Math.max(44, String(this.first + this.rows.length).length * 8 + 20);
+    /** Where columns begin, and where the last one ends. */
+    this.edges = [this.numberWidth];
+    for (const width of widths) this.edges.push(this.edges.at(-1) + width);
+    const columns = widths.map((width) => `${width}px`).join(" ");
+    this.canvas.style.setProperty("--columns", `${this.numberWidth}px ${columns} minmax(0, 1fr)`);
+    this.canvas.style.setProperty("min-width", `${this.edges.at(-1)}px`);
+    this.#later();
+  }
+
+  /** The first column in sight, and the one behind the last. */
+  #columnsInSight() {
+    const left = this.element.scrollLeft - AROUND_WIDTH;
+    const right = this.element.scrollLeft + (this.element.clientWidth || 1000) + AROUND_WIDTH;
+    const begin = this.columns.findIndex((_, at) => this.edges[at + 1] > left);
+    const end = this.columns.findIndex((_, at) => this.edges[at] > right);
+    return [Math.max(begin, 0), end < 0 ? this.columns.length : end];
   }
 
   #resize(event, at) {
@@ -141,18 +154,21 @@ export class Grid {
     const begin = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - AROUND);
     const end = Math.min(this.rows.length, begin + Math.ceil(height / ROW_HEIGHT) + 2 * AROUND);
     const drawn = [];
-    for (let at = begin; at < end; at += 1) drawn.push(this.#row(at));
+    const columns = this.#columnsInSight();
+    for (let at = begin; at < end; at += 1) drawn.push(this.#row(at, columns));
     fill(this.body, drawn);
     this.#mark();
     if (end === this.rows.length && this.rows.length > 0) this.options.onEnd?.();
   }
 
-  #row(at) {
+  #row(at, [begin, end]) {
     const row = this.rows[at];
     const { rowClass, rowName } = this.options;
     const name = rowName ? rowName(row, at) : counted(this.first + at + 1);
     const number = h("div", { role: "rowheader", class: "grid-number", "aria-colindex": 1 }, name);
-    const cells = this.columns.map((_, column) => this.#cell(row, at, column));
+    const cells = [];
+    for (let column = begin; column < end; column += 1) cells.push(this.#cell(row, at, column));
+    cells[0]?.style.setProperty("grid-column", begin + 2); // the others follow it
     const given = { class: `grid-row ${rowClass?.(row, at) ?? ""}`, role: "row", "aria-rowindex": this.first + at + 2 };
     const element = h("div", given, number, cells);
     element.style.setProperty("transform", `translateY(${at * ROW_HEIGHT}px)`);
@@ -236,7 +252,10 @@ export class Grid {
     const room = this.element.clientHeight - this.header.offsetHeight - ROW_HEIGHT;
     if (top < this.element.scrollTop) this.element.scrollTop = top;
     else if (top > this.element.scrollTop + room) this.element.scrollTop = top - room;
-    const cell = document.getElementById(this.#cellId(this.cursor.row, this.cursor.column));
-    cell?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const [left, right] = this.edges.slice(this.cursor.column, this.cursor.column + 2);
+    if (left < this.element.scrollLeft + this.numberWidth) this.element.scrollLeft = left - this.numberWidth;
+    else if (right > this.element.scrollLeft + this.element.clientWidth) {
+      this.element.scrollLeft = Math.min(left - this.numberWidth, right - this.element.clientWidth);
+    }
   }
 }

@@ -2,7 +2,7 @@
 
 import { button, fill, h } from "../core/dom.js";
 import { wordsOf } from "../core/api.js";
-import { decode } from "../core/json.js";
+import { follow } from "../core/follow.js";
 import { field, select } from "../core/dom.js";
 import { counted, moment } from "../core/values.js";
 import { diffTable } from "../data/review.js";
@@ -15,6 +15,9 @@ export class ChangeLog {
     this.app = app;
     this.changes = [];
     this.seen = 0;
+    /** Changes of a version that has not come to its end, newest first, and how many there were. */
+    this.arrived = [];
+    this.arriving = 0;
     this.tables = h("input", { placeholder: "all tables", autocomplete: "off" });
     this.kind = select([["", "all"], ["insert", "insert"], ["update", "update"], ["delete", "delete"], ["schema", "schema"]], "", () => this.#draw());
     this.text = h("input", { type: "search", placeholder: "any text", on: { input: () => this.#draw() } });
@@ -33,16 +36,15 @@ export class ChangeLog {
     this.changes = [];
     this.seen = 0;
     this.#busy(true);
+    this.version = this.since = null;
+    const tables = this.tables.value.trim();
+    this.#draw();
     try {
-      const { version } = await this.app.query("SELECT 1", { signal: stopper.signal });
-      const query = { since: version, tables: this.tables.value.trim() };
-      fill(this.words, h("span", { class: "tag good" }, "live"), ` since version ${version}`);
-      this.#draw();
-      const events = this.app.api.events("GET", "/v1/changes", { query, signal: stopper.signal, database: this.app.database });
-      for await (const batch of events) {
-        for (const [name, data] of batch) this.#take(name, decode(data));
-        this.#drawLater();
-      }
+      await follow(stopper.signal, {
+        open: () => this.#open(stopper.signal, tables),
+        take: (name, value) => this.#take(name, value),
+        broken: (error) => fill(this.words, h("span", { class: "tag warn" }, "asking again"), ` ${wordsOf(error)}`),
+      });
     } catch (error) {
       if (this.stopper === stopper) fill(this.words, error.name === "AbortError" ? "Stopped." : h("span", { class: "problem" }, wordsOf(error)));
     } finally {
@@ -50,12 +52,33 @@ export class ChangeLog {
     }
   }
 
+  /** Ask for what comes after the last version that is here; at first, after the newest. */
+  async #open(signal, tables) {
+    const { api, database } = this.app;
+    const { version } = await this.app.query("SELECT 1", { signal });
+    this.since ??= version;
+    this.version ??= version;
+    this.arrived = [];
+    this.arriving = 0;
+    fill(this.words, h("span", { class: "tag good" }, "live"), ` since version ${this.since}`);
+    const query = { since: this.version, tables };
+    return api.events("GET", "/v1/changes", { query, signal, database });
+  }
+
+  /** A version is shown when all of it is here: after a break those behind it are asked for. */
   #take(name, value) {
-    if (name === "error") throw Object.assign(new Error(), value.error ?? value);
-    if (name !== "change") return;
-    this.seen += 1;
-    this.changes.unshift(value);
-    if (this.changes.length > KEPT_MAX) this.changes.pop();
+    if (name === "change") {
+      this.arriving += 1;
+      this.arrived.unshift(value);
+      if (this.arrived.length > KEPT_MAX) this.arrived.pop();
+    } else if (name === "version") {
+      this.version = value.version;
+      this.changes = [...this.arrived, ...this.changes].slice(0, KEPT_MAX);
+      this.seen += this.arriving;
+      this.arrived = [];
+      this.arriving = 0;
+      this.#drawLater();
+    }
   }
 
   #drawLater() {

@@ -2,7 +2,7 @@
 
 import { button, fill, h } from "../core/dom.js";
 import { wordsOf } from "../core/api.js";
-import { decode } from "../core/json.js";
+import { follow } from "../core/follow.js";
 import { counted } from "../core/values.js";
 import { Grid } from "../grid/grid.js";
 import { showCell } from "../grid/cell.js";
@@ -79,14 +79,18 @@ class LiveQuery {
     this.stopper = stopper;
     this.#busy(true);
     fill(this.words, "Asking…");
+    const body = { sql, live: true, format: "arrays" };
+    const asked = { body, signal: stopper.signal, database: this.app.database };
+    let result;
     try {
-      const body = { sql, live: true, format: "arrays" };
-      const events = this.app.api.events("POST", "/v1/query", { body, signal: stopper.signal, database: this.app.database });
-      const result = new Result();
-      for await (const batch of events) {
-        for (const [name, data] of batch) this.#take(result, name, decode(data));
-      }
-      fill(this.words, "The server has ended it.");
+      await follow(stopper.signal, {
+        open: () => {
+          result = new Result();
+          return this.app.api.events("POST", "/v1/query", asked);
+        },
+        take: (name, value) => this.#take(result, name, value),
+        broken: (error) => this.#broken(error),
+      });
     } catch (error) {
       if (this.stopper === stopper) fill(this.words, error.name === "AbortError" ? "Stopped." : h("span", { class: "problem" }, wordsOf(error)));
     } finally {
@@ -98,11 +102,17 @@ class LiveQuery {
     if (name === "columns") {
       this.grid.set(value.columns, value.types, result.rows);
       fill(this.place, this.grid.element);
-    } else if (name === "error") throw Object.assign(new Error(), value.error ?? value);
-    else if (name === "ready" || name === "version") {
+    } else if (name === "ready" || name === "version") {
       for (const { row, columns } of result.settle()) this.glowing.set(row, { columns, until: performance.now() + GLOWS_MS });
       this.#drawLater(result, value.version);
     } else result.take(name, value);
+  }
+
+  /** The rows stay as they were, until they are here again. */
+  #broken(error) {
+    clearTimeout(this.drawing);
+    this.drawing = null;
+    fill(this.words, h("span", { class: "tag warn" }, "asking again"), ` ${wordsOf(error)}`);
   }
 
   #drawLater(result, version) {

@@ -130,6 +130,10 @@ export class Editor {
     this.view.dispatch({ effects: setMark.of(cm.Decoration.none) });
   }
 
+  closeCompletion() {
+    cm.completionKeymap.find(({ key }) => key === "Escape").run(this.view);
+  }
+
   /** Tell it what there is to complete: `tables` of the catalog, and `functions`. */
   complete(catalog) {
     this.catalog = catalog;

@@ -2,7 +2,7 @@
 // else the rows that it reads or makes. The nodes with the largest shares are marked.
 
 import { h } from "../core/dom.js";
-import { counted } from "../core/values.js";
+import { counted, microseconds } from "../core/values.js";
 
 const COSTLY = 0.3;
 const SHOWN_BESIDE = new Set(["Node Type", "Plans", "Plan Rows", "Actual Rows", "Parent Relationship", "Relation Name", "Alias", "Scan Direction", "Actual Total Time", "Actual Startup Time", "Actual Loops"]);
@@ -21,8 +21,8 @@ export function planView(explained) {
   const total = Math.max(1e-9, [...costs.values()].reduce((sum, cost) => sum + cost, 0));
   const share = (node) => costs.get(node) / total;
   const facts = Object.entries(explained)
-    .filter(([name]) => name !== "Plan")
-    .map(([name, value]) => h("span", { class: "tag" }, `${name}: ${typeof value === "number" ? counted(value) : JSON.stringify(value)}`));
+    .filter(([name, value]) => name !== "Plan" && value?.length !== 0)
+    .map(([name, value]) => h("span", { class: "tag" }, `${name}: ${fact(name, value)}`));
   const basis = isTimed ? "time that each step took itself" : "rows that each step makes";
   return h(
     "div",
@@ -30,6 +30,12 @@ export function planView(explained) {
     h("div", { class: "row" }, facts, h("span", { class: "hint" }, `Bars: share of the ${basis}. Data flows from the leaves up.`)),
     h("ul", { class: "plan-tree" }, item(explained.Plan, share, isTimed)),
   );
+}
+
+/** Times of a plan are milliseconds. */
+function fact(name, value) {
+  if (name.endsWith(" Time")) return microseconds(Math.round(value * 1000));
+  return typeof value === "number" ? counted(value) : JSON.stringify(value);
 }
 
 function collect(node, found) {

@@ -253,6 +253,7 @@ class SqlView {
   async #doing(request, statements, work) {
     this.cancel();
     this.#save();
+    this.editor.closeCompletion();
     this.editor.unmark();
     this.result.begin(request);
     await this.#during(work, statements);

@@ -8,6 +8,10 @@ import { bytes, moment, plural } from "../core/values.js";
 import { compare } from "./changes.js";
 
 export async function branches(app, place) {
+  if (!app.session.may("databases")) {
+    fill(place, h("p", { class: "empty" }, "Only a key with the scope databases sees branches."));
+    return;
+  }
   const again = async () => {
     app.databases = await app.listDatabases();
     app.changed();
