@@ -95,7 +95,7 @@ test("the page of the interface sends a request under a policy that lets in no o
   await page.getByLabel(/API key/).fill(KEY);
   await page.locator("details#post_v1_query summary").click();
   await page.locator("details#post_v1_query").getByRole("button", { name: "Send" }).click();
-  await page.getByText(/^200/).waitFor();
+  await page.getByText(/^200 OK/).waitFor();
   await page.evaluate(() => {
     const script = document.createElement("script");
     script.src = "/client.js";
