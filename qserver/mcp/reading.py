@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from qserver.client import Result, TransactionResult, requests
-from qserver.errors import UndefinedTable
+from qserver.errors import InvalidRequest, UndefinedTable
 from qserver.limits import MCP_ANSWER_BYTES_MAX, MCP_DIFF_ROWS_MAX, MCP_ROWS_MAX
 from qserver.mcp import arguments
 from qserver.mcp.access import ONLY_READS, Access, JsonObject
@@ -95,6 +95,9 @@ async def list_versions(access: Access, asked: arguments.History) -> JsonObject:
 
 
 async def show_difference(access: Access, asked: arguments.Difference) -> JsonObject:
+    if asked.since is None and asked.from_database is None:
+        hint = "Name a version or a time, such as one of list_versions, or a from_database."
+        raise InvalidRequest("show_difference: since is missing", hint=hint)
     name = await access.name_of(asked.database)
     given = requests.comparison(asked.since, asked.until, asked.tables, asked.from_database)
     if asked.count:

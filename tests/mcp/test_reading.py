@@ -125,7 +125,7 @@ async def test_a_branch_is_compared_with_its_parent(shop: Client) -> None:
     assert counted["counts"] == [
         {"table": "books", "schema": 0, "insert": 0, "update": 0, "delete": 298}
     ]
-    assert (missing["code"], missing["message"]) == ("QS001", "from is missing")
+    assert (missing["code"], missing["message"]) == ("QS001", "show_difference: since is missing")
 
 
 async def test_the_schema_is_described(shop: Client) -> None:
