@@ -244,6 +244,10 @@ ARRAY_ELEMENTS_MAX = 2**24
 JSON_DEPTH_MAX = 300
 """Levels of arrays and objects in a JSON value: functions on it follow them by recursion."""
 
+JSON_PATH_DEPTH_MAX = 100
+"""Steps of an SQL/JSON path behind each other, and filters inside each other: it is run by
+recursion."""
+
 SECOND_DIGITS_MAX = 6
 """Digits of a second after the point: microseconds."""
 

@@ -137,3 +137,62 @@ class ArraySubscriptError(DataError):
     """The caller's fault: an array's shape does not fit, or has no such place. Do not retry."""
 
     code = "2202E"
+
+
+# --- SQL/JSON paths ------------------------------------------------------------------------------
+
+
+class InvalidArgumentForJsonDatetime(DataError):
+    """The caller's fault: a text in JSON is no date or time of the template. Do not retry."""
+
+    code = "22031"
+    name = "invalid_argument_for_sql_json_datetime_function"
+
+
+class InvalidJsonSubscript(DataError):
+    """The caller's fault: a path asks for an element that an array does not have. Do not retry."""
+
+    code = "22033"
+    name = "invalid_sql_json_subscript"
+
+
+class NonNumericJsonItem(DataError):
+    """The caller's fault: a path wants a number where JSON has none. Retrying cannot help."""
+
+    code = "22036"
+    name = "non_numeric_sql_json_item"
+
+
+class SingletonJsonItemRequired(DataError):
+    """The caller's fault: a path finds none or several where it needs one. Do not retry."""
+
+    code = "22038"
+    name = "singleton_sql_json_item_required"
+
+
+class JsonArrayNotFound(DataError):
+    """The caller's fault: a path wants an array where JSON has none. Retrying cannot help."""
+
+    code = "22039"
+    name = "sql_json_array_not_found"
+
+
+class JsonMemberNotFound(DataError):
+    """The caller's fault: a path wants a member that an object does not have. Do not retry."""
+
+    code = "2203A"
+    name = "sql_json_member_not_found"
+
+
+class JsonNumberNotFound(DataError):
+    """The caller's fault: a path gives a sign to what is no number. Retrying cannot help."""
+
+    code = "2203B"
+    name = "sql_json_number_not_found"
+
+
+class JsonObjectNotFound(DataError):
+    """The caller's fault: a path wants an object where JSON has none. Retrying cannot help."""
+
+    code = "2203C"
+    name = "sql_json_object_not_found"

@@ -42,7 +42,13 @@ from qserver.functions.datetime import functions as datetime_functions
 from qserver.functions.datetime import series as datetime_series
 from qserver.functions.datetime import to_char as datetime_to_char
 from qserver.functions.datetime import truncation as datetime_truncation
-from qserver.functions.json import json_access, json_making, jsonb_changes, jsonb_reading
+from qserver.functions.json import (
+    json_access,
+    json_making,
+    json_paths,
+    jsonb_changes,
+    jsonb_reading,
+)
 from qserver.functions.numbers import (
     angles,
     histogram,
@@ -104,6 +110,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     jsonb_changes,
     json_making,
     jsonb_reading,
+    json_paths,
     regex_functions,
     regexes,
     datetime_to_char,

@@ -46,7 +46,7 @@ def _measure(sql_type: SqlType) -> Callable[[Any], int]:
     fixed = _FIXED.get(sql_type.kind)
     if fixed is not None:
         return lambda value: fixed
-    if sql_type.kind in TEXT_KINDS or sql_type.kind is Kind.JSON:
+    if sql_type.kind in TEXT_KINDS or sql_type.kind in (Kind.JSON, Kind.JSONPATH):
         return lambda value: HEAD_BYTES + len(value.encode())
     if sql_type.kind is Kind.BYTEA:
         return lambda value: HEAD_BYTES + len(value)

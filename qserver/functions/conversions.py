@@ -20,6 +20,7 @@ from qserver.values.types import (
     INTERVAL,
     JSON,
     JSONB,
+    JSONPATH,
     NUMERIC,
     REAL,
     SMALLINT,
@@ -54,6 +55,7 @@ TYPE_NAMES: Final[dict[str, SqlType]] = {
     "bytea": BYTEA,
     "json": JSON,
     "jsonb": JSONB,
+    "jsonpath": JSONPATH,
 }
 
 

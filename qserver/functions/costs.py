@@ -520,10 +520,13 @@ def cast_cost(source: SqlType, target: SqlType) -> Cost:
         return array_text_cost(target.element.kind)
     if source.element is not None or source.kind is Kind.RECORD:
         return shown_cost_of(source)
-    if target.kind in TEXT_KINDS and source.kind in (*TEXT_KINDS, Kind.UNKNOWN, Kind.JSON):
+    plain = (*TEXT_KINDS, Kind.UNKNOWN, Kind.JSON, Kind.JSONPATH)
+    if target.kind in TEXT_KINDS and source.kind in plain:
         return FREE
     if target.kind is Kind.BYTEA:
         return bytea_cost
+    if target.kind is Kind.JSONPATH:
+        return linear(4000)
     return linear(20)
 
 

@@ -62,11 +62,18 @@ class Function:
     length: str | None = None
     """Of a function that explodes: Python source, as `inline`, of the length that it works on. A
     short one is as cheap as short arguments are elsewhere."""
+    charges: bool = False
+    """`call` gets the context, too, but only to charge it for work that the arguments do not
+    tell: it is as immutable as one without."""
     prepare: Callable[[Any], Callable[..., Any]] | None = None
     """If the last argument is the same for all rows, `prepare(last)` returns a function of the
     others with the same result: a pattern is then compiled once, not looked up for each row."""
     prepare_all: Callable[[Any], Callable[[list[str]], list[bool]]] | None = None
     """The same for a function of two texts, to call it with many first ones at once."""
+
+    @property
+    def takes_context(self) -> bool:
+        return self.needs_context or self.charges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,3 +124,9 @@ class TableFunction:
     """The cost before the first row."""
     needs_context: bool = False
     reads_catalog: bool = False
+    charges: bool = False
+    """As of a `Function`."""
+
+    @property
+    def takes_context(self) -> bool:
+        return self.needs_context or self.charges

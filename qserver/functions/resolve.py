@@ -220,7 +220,7 @@ def _require_alike(symbol: str, left: SqlType, right: SqlType) -> None:
                 f"cannot compare dissimilar column types {one.bare} and {other.bare}"
                 f" at record column {number}"
             )
-        if one.kind in (Kind.JSON, Kind.UNKNOWN):
+        if one.kind in (Kind.JSON, Kind.JSONPATH, Kind.UNKNOWN):
             what = "an equality operator" if symbol in ("=", "<>") else "a comparison function"
             raise UndefinedFunction(f"could not identify {what} for type {one.bare}")
         _require_alike(symbol, one, other)

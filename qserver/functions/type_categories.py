@@ -36,7 +36,7 @@ _CATEGORY: Final[dict[Kind, str]] = {
     **dict.fromkeys((*TEXT_KINDS, Kind.NAME), STRING),
     **dict.fromkeys((Kind.OID, *REG_KINDS), "number"),
     **dict.fromkeys((*DATETIME_KINDS, *TIME_KINDS), "datetime"),
-    **dict.fromkeys((Kind.UUID, Kind.BYTEA, Kind.JSON, Kind.JSONB), "own"),
+    **dict.fromkeys((Kind.UUID, Kind.BYTEA, Kind.JSON, Kind.JSONB, Kind.JSONPATH), "own"),
     **dict.fromkeys(PLACEHOLDERS, "placeholder"),
 }
 _PREFERRED: Final = frozenset(

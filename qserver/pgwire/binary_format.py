@@ -141,7 +141,7 @@ _WRITERS: Final[dict[Kind, Writer]] = {
     Kind.INTERVAL: lambda value: Struct("!qii").pack(value.microseconds, value.days, value.months),
     Kind.UUID: lambda value: value.bytes,
     Kind.BYTEA: bytes,
-    Kind.JSONB: lambda value: b"\1" + str(value).encode(),
+    **dict.fromkeys((Kind.JSONB, Kind.JSONPATH), lambda value: b"\1" + str(value).encode()),
     Kind.VOID: lambda value: b"",
     Kind.PG_LSN: _write_position,
     Kind.XID8: lambda value: Struct("!Q").pack(int(value)),
@@ -293,7 +293,7 @@ def _read_interval(data: bytes) -> Interval:
     return Interval(months, days, microseconds)
 
 
-def _read_jsonb(data: bytes) -> str:
+def _read_versioned(data: bytes) -> str:
     if data[:1] != b"\1":
         raise ValueError("the only version is 1")
     return text_of(data[1:])
@@ -315,7 +315,7 @@ _READERS: Final[dict[Kind, Reader]] = {
     Kind.INTERVAL: _read_interval,
     Kind.UUID: lambda data: UUID(bytes=data),
     Kind.BYTEA: lambda data: data,
-    Kind.JSONB: _read_jsonb,
+    **dict.fromkeys((Kind.JSONB, Kind.JSONPATH), _read_versioned),
     Kind.PG_LSN: _read_position,
     Kind.XID8: lambda data: str(Struct("!Q").unpack(data)[0]),
     **dict.fromkeys(NUMBERING_KINDS, _number("!I")),

@@ -34,6 +34,7 @@ OIDS: Final[Mapping[Kind, tuple[int, int, int]]] = {
     Kind.RECORD: (2249, 2287, -1),
     Kind.UUID: (2950, 2951, 16),
     Kind.JSONB: (3802, 3807, -1),
+    Kind.JSONPATH: (4072, 4073, -1),
     Kind.ENUM: (25, 1009, -1),
     Kind.UNKNOWN: (25, 1009, -2),
     Kind.VOID: (2278, 0, 4),

@@ -108,6 +108,7 @@ TYPES: Final = (
     TypeEntry("bytea", (), "bytes"),
     TypeEntry("json", (), "a JSON value, kept as it was written"),
     TypeEntry("jsonb", (), "a JSON value that can be compared, searched and changed"),
+    TypeEntry("jsonpath", (), "a path into a JSON value, which finds parts of it"),
     TypeEntry("enum", (), "one of the labels of CREATE TYPE … AS ENUM"),
     TypeEntry("array", (), "of any of these, up to 6 dimensions: integer[]"),
     TypeEntry("record", (), "a row within a query"),

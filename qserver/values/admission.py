@@ -26,6 +26,7 @@ from qserver.values.enumeration import Enumeration, Label
 from qserver.values.floats import double_from_exact, real_from_double, real_from_exact
 from qserver.values.interval import Interval
 from qserver.values.json_input import json_from_text
+from qserver.values.json_path_input import json_path_from_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.numerics import fit_numeric, plain_numeric
 from qserver.values.object_names import ObjectName
@@ -258,6 +259,14 @@ def _admit_json(value: Any) -> Any:
     return None if text is None else json_from_text(text)
 
 
+def _admit_path(value: Any) -> Any:
+    if value is None:
+        return None
+    if type(value) is str:
+        return json_path_from_text(value)
+    raise mismatch(Kind.JSONPATH, value)
+
+
 def _row_admitter(sql_type: SqlType) -> Admitter:
     admitters = [admitter(each) for _, each in sql_type.columns]
 
@@ -321,6 +330,7 @@ _SIMPLE_ADMITTERS: dict[Kind, Admitter] = {
     Kind.BYTEA: _exact_admitter(Kind.BYTEA, bytes),
     Kind.JSON: _admit_json,
     Kind.JSONB: _exact_admitter(Kind.JSONB, Jsonb),
+    Kind.JSONPATH: _admit_path,
     **dict.fromkeys((Kind.NAME, Kind.INTERNAL_CHAR, *OPAQUE_KINDS), _admit_text),
     **{kind: _exact_admitter(kind, int) for kind in NUMBERING_KINDS},
     **{kind: _exact_admitter(kind, ObjectName) for kind in REG_KINDS},

@@ -52,6 +52,7 @@ from qserver.values.floats import double_from_exact, real_from_double, real_from
 from qserver.values.interval import MICROSECONDS_PER_DAY, Interval
 from qserver.values.interval_text import interval_from_text, interval_reader
 from qserver.values.json_input import json_from_text, jsonb_from_text
+from qserver.values.json_path_input import json_path_from_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.log_positions import position_from_text
 from qserver.values.numerics import fit_numeric, plain_numeric, round_to_integer
@@ -425,6 +426,7 @@ _READERS: dict[Kind, Cast] = {
     Kind.BYTEA: bytes_from_text,
     Kind.JSON: json_from_text,
     Kind.JSONB: jsonb_from_text,
+    Kind.JSONPATH: json_path_from_text,
     **dict.fromkeys((*TEXT_KINDS, *OPAQUE_KINDS, Kind.UNKNOWN), unchanged),
     Kind.PG_LSN: position_from_text,
     Kind.NAME: name_of_text,

@@ -41,6 +41,7 @@ SIZED_KINDS: Final = frozenset(
         Kind.BYTEA,
         Kind.JSON,
         Kind.JSONB,
+        Kind.JSONPATH,
         Kind.NUMERIC,
         Kind.ARRAY,
         Kind.RECORD,

@@ -270,6 +270,7 @@ TEXT_OUTPUT: dict[Kind, Callable[[Any], str]] = {
     Kind.BYTEA: text_of_bytes,
     Kind.JSON: str,
     Kind.JSONB: str,
+    Kind.JSONPATH: str,
     Kind.ENUM: str,
     **dict.fromkeys((Kind.NAME, Kind.INTERNAL_CHAR, *OPAQUE_KINDS, *NUMBERING_KINDS), str),
     **dict.fromkeys(REG_KINDS, attrgetter("text")),

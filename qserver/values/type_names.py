@@ -17,6 +17,7 @@ from qserver.values.types import (
     INTERVAL,
     JSON,
     JSONB,
+    JSONPATH,
     NAME,
     NUMBERING_KINDS,
     NUMERIC,
@@ -60,6 +61,7 @@ _SIMPLE: Final = {
     "bytea": BYTEA,
     "json": JSON,
     "jsonb": JSONB,
+    "jsonpath": JSONPATH,
     "char": INTERNAL_CHAR,
     **{
         kind.value: SqlType(kind)

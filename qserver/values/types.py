@@ -16,6 +16,7 @@
     uuid                       UUID                            itself
     bytea                      bytes                           itself
     json                       str                             itself, if it is JSON
+    jsonpath                   str                             as PostgreSQL prints it
     jsonb                      Jsonb                           its canonical text, see `jsonb`
     enum                       Label, str                      Label: a str that sorts by position
     array                      tuple, nested by dimension      rectangular, elements admitted
@@ -80,6 +81,7 @@ class Kind(Enum):
     BYTEA = "bytea"
     JSON = "json"
     JSONB = "jsonb"
+    JSONPATH = "jsonpath"
     ENUM = "enum"
     ARRAY = "array"
     RECORD = "record"
@@ -221,6 +223,7 @@ UUID_TYPE: Final = SqlType(Kind.UUID)
 BYTEA: Final = SqlType(Kind.BYTEA)
 JSON: Final = SqlType(Kind.JSON)
 JSONB: Final = SqlType(Kind.JSONB)
+JSONPATH: Final = SqlType(Kind.JSONPATH)
 RECORD: Final = SqlType(Kind.RECORD)
 NAME: Final = SqlType(Kind.NAME)
 INTERNAL_CHAR: Final = SqlType(Kind.INTERNAL_CHAR)

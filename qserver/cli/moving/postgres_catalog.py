@@ -27,7 +27,7 @@ _KNOWN: Final = frozenset(
     {
         *("bool", "int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar"),
         *("bpchar", "date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid"),
-        *("bytea", "json", "jsonb", "name"),
+        *("bytea", "json", "jsonb", "jsonpath", "name"),
     }
 )
 _RELATIONS: Final = (

@@ -1,6 +1,6 @@
 """to_date and to_timestamp: parses a text by a format pattern.
 
-Each field of the pattern takes its part of the text (`_Scanner`), then `_Found` combines the parts.
+Each field of the pattern takes its part of the text (`Scanner`), then `Found` combines the parts.
 As in PostgreSQL, blanks and punctuation match each other, text after the last field is ignored, and
 a text that ends early leaves the remaining fields at their defaults. A date without a year would be
 in the year 0, which does not exist here: that is an error.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 
 from qserver.errors import (
@@ -77,11 +77,11 @@ def to_timestamp(text: str, pattern: str) -> datetime:
         raise out_of_range("timestamp") from None
 
 
-def _scanned(text: str, pattern: str) -> _Found:
-    return _Scanner(text, parts_of(pattern)).scan()
+def _scanned(text: str, pattern: str) -> Found:
+    return Scanner(text, parts_of(pattern)).scan()
 
 
-class _Scanner:
+class Scanner:
     """Walks along the pattern and the text."""
 
     def __init__(self, text: str, parts: tuple[Part, ...]) -> None:
@@ -90,9 +90,9 @@ class _Scanner:
         self.at = 0
         self.exact = False  # FX: do not skip blanks
         self.skipped = 0  # characters of the text that the pattern does not account for
-        self.found = _Found(text)
+        self.found = Found(text)
 
-    def scan(self) -> _Found:
+    def scan(self) -> Found:
         for number, part in enumerate(self.parts):
             if self.at >= len(self.text):
                 break
@@ -104,7 +104,7 @@ class _Scanner:
                 if not self.exact:
                     self.skipped = 0
                     self._skip_blanks()
-            elif part.kind == "text":
+            elif part.kind in ("quoted", "text"):
                 self._pass_text()
             else:
                 self._pass_separator()
@@ -248,7 +248,7 @@ def _name_of(part: Part) -> str:
     return part.name if isinstance(part, Field) else ""
 
 
-class _Found:
+class Found:
     """The values of the fields. A missing number is 0, and 0 counts as missing."""
 
     def __init__(self, text: str) -> None:
@@ -323,6 +323,13 @@ class _Found:
         microsecond = self.millisecond * 1000 + self.microsecond
         try:
             return datetime(day.year, day.month, day.day, hour, minute, second, microsecond)
+        except ValueError:
+            raise self._out_of_range() from None
+
+    def time(self) -> time:
+        hour, minute, second = self._time()
+        try:
+            return time(hour, minute, second, self.millisecond * 1000 + self.microsecond)
         except ValueError:
             raise self._out_of_range() from None
 

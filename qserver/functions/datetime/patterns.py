@@ -52,7 +52,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One character outside of fields. kind: "text", "blank" or "separator"."""
+    """One character outside of fields. kind: "quoted", "text", "blank" or "separator"."""
 
     character: str
     kind: str
@@ -92,7 +92,7 @@ def _take_quoted(pattern: str, at: int, parts: list[Part]) -> int:
             return at + 1
         if pattern[at] == "\\" and at + 1 < len(pattern):
             at += 1
-        parts.append(Text(pattern[at], "text"))
+        parts.append(Text(pattern[at], "quoted"))
         at += 1
     return at
 

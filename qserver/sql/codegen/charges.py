@@ -139,7 +139,7 @@ def costly_call(function: Function) -> CostlyCall:
         function.call,
         cost_of(function.name, function.parameters, function.cost, function.returns),
         is_sized(function.returns),
-        function.needs_context,
+        function.takes_context,
     )
 
 
@@ -154,8 +154,7 @@ def costly_rows(function: TableFunction) -> CostlyCall:
     cost = cost_of(function.name, function.parameters, function.cost)
     if function.cost is None and any(each.kind is Kind.JSON for each in function.parameters):
         cost = key_cost  # all parts are made before the first row, as they stand in the text
-    needs_context = function.needs_context
-    return CostlyCall(function.name, function.call, cost, False, needs_context)
+    return CostlyCall(function.name, function.call, cost, False, function.takes_context)
 
 
 def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:

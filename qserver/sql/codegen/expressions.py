@@ -326,6 +326,8 @@ class Printer:
         slow = self.costly(costly_call(apply.function), codes)
         length, strict = apply.function.length, apply.function.strict
         if sized == (-1,):
+            for name, value in apply.function.names.items():
+                self.source.name(name, value)
             sizes = [] if length is None else [self.fill(length, codes)]
         else:
             sizes = [self._size(apply.arguments[at], codes[at], strict) for at in sized]
@@ -355,7 +357,7 @@ class Printer:
         """Return a function applied to printed arguments that are not NULL."""
         if function.inline is None:
             name = self.source.known(function.call, "call")
-            given = ["context", *codes] if function.needs_context else codes
+            given = ["context", *codes] if function.takes_context else codes
             return f"{name}({', '.join(given)})"
         for name, value in function.names.items():
             self.source.name(name, value)

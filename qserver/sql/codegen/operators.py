@@ -57,7 +57,7 @@ def produce_function_scan(
         names.append(pipeline.source.fresh("v"))
         pipeline.source.line(f"{names[-1]} = {code}")
     made = pipeline.source.fresh("v")
-    given = ["context", *names] if node.function.needs_context else names
+    given = ["context", *names] if node.function.takes_context else names
     call = f"{pipeline.source.known(node.function.call, 'call')}({', '.join(given)})"
     if node.function.cost is not None or any(is_sized(each.type) for each in node.arguments):
         call = pipeline.printer.costly(costly_rows(node.function), names)

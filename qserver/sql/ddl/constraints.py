@@ -46,7 +46,7 @@ from qserver.values.types import (
     Kind,
 )
 
-UNORDERED_KINDS = (Kind.JSON, Kind.RECORD, Kind.VOID)
+UNORDERED_KINDS = (Kind.JSON, Kind.JSONPATH, Kind.RECORD, Kind.VOID)
 
 
 def key_columns(

@@ -200,7 +200,7 @@ class Program:
 
     def _apply(self, expression: Apply) -> int:
         function = expression.function
-        if not function.strict or function.gives_null or function.needs_context:
+        if not function.strict or function.gives_null or function.takes_context:
             raise NotVectorized
         if function.name == "extract":
             return self._extract(expression)

@@ -20,7 +20,6 @@ from qserver.errors import (
     DatatypeMismatch,
     QserverError,
     SqlSyntaxError,
-    UndefinedFunction,
     WrongObjectType,
 )
 from qserver.functions.column_sizes import size_function
@@ -38,6 +37,7 @@ from qserver.sql import ast
 from qserver.sql.binder.expressions.calling import function, is_built_in, not_in_schema
 from qserver.sql.binder.expressions.coercion import alike, explicit, implicit, settled
 from qserver.sql.binder.expressions.copies import again
+from qserver.sql.binder.expressions.named_arguments import arguments_of
 from qserver.sql.binder.expressions.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.expressions.record_functions import bind_populating
 from qserver.sql.binder.expressions.row_functions import bind_row_function, refuse_rows_within
@@ -51,7 +51,6 @@ from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Exp
 from qserver.values.type_names import TYPES_BY_NAME
 from qserver.values.types import (
     DATETIME_KINDS,
-    DOUBLE,
     INTEGER,
     INTEGER_KINDS,
     REG_KINDS,
@@ -66,7 +65,7 @@ from qserver.values.types import (
 
 def bind_call(scope: Scope, node: ast.Call) -> Operand:
     if not is_built_in(node.name):
-        raise not_in_schema(scope.binding, node.name, _arguments(scope, node), node.position)
+        raise not_in_schema(scope.binding, node.name, arguments_of(scope, node), node.position)
     name = node.name[-1]
     special = _SPECIAL.get(name)
     if special is not None and (len(node.name) == 1 or name not in _CONSTRUCTS):
@@ -88,7 +87,7 @@ def bind_call(scope: Scope, node: ast.Call) -> Operand:
             f"window function {name} requires an OVER clause", position=node.position + 1
         )
     _refuse_what_only_aggregates_have(scope, node)
-    operands = _arguments(scope, node)
+    operands = arguments_of(scope, node)
     if node.variadic and not (operands[-1].type.kind is Kind.ARRAY and is_table_function(name)):
         return variadic_call(scope.binding, name, operands, node.position)
     if is_table_function(name) and not is_function(name):
@@ -114,51 +113,6 @@ def _cast_by_name(scope: Scope, name: str, operands: list[Operand]) -> SqlType |
     is_text = given == UNKNOWN or given.kind in STRING_KINDS
     is_number = found.kind in REG_KINDS and given.kind in (*INTEGER_KINDS, Kind.OID)
     return found if is_text or is_number or given == found else None
-
-
-def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:
-    """Bind the arguments in order, named ones in their parameters' places."""
-    named = [each for each in node.arguments if isinstance(each, ast.NamedArgument)]
-    if not named:
-        given_first = _named_sequence(node) or node.arguments[:1]
-        return [scope.bind(argument) for argument in (*given_first, *node.arguments[1:])]
-    parameters = _PARAMETER_NAMES.get(node.name[-1], {})
-    given: dict[str, Operand] = {}
-    for name, argument in zip(parameters, node.arguments, strict=False):
-        if not isinstance(argument, ast.NamedArgument):
-            given[name] = scope.bind(argument)
-    for each in named:
-        if each.name not in parameters or each.name in given:
-            raise UndefinedFunction(
-                f"function {node.name[-1]}({each.name} => …) does not exist",
-                hint="No function matches the given name and argument types. "
-                "You might need to add explicit type casts.",
-                position=node.position + 1,
-            )
-        given[each.name] = scope.bind(each.value)
-    return [given.get(name, default) for name, default in parameters.items()]
-
-
-def _named_sequence(node: ast.Call) -> tuple[ast.Expression, ...]:
-    """Return 's' of nextval('s'::regclass): its name alone, for which nobody reads the catalog."""
-    if node.name[-1] not in ("nextval", "currval", "setval") or not node.arguments:
-        return ()
-    match node.arguments[0]:
-        case ast.Cast(operand=ast.Literal() as text, type=ast.TypeName(name="regclass")):
-            return (text,)
-    return ()
-
-
-_PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
-    "make_interval": {
-        **dict.fromkeys(
-            ("years", "months", "weeks", "days", "hours", "mins"), Constant(0, INTEGER)
-        ),
-        "secs": Constant(0.0, DOUBLE),
-    },
-    "random_normal": {"mean": Constant(0.0, DOUBLE), "stddev": Constant(1.0, DOUBLE)},
-}
-"""The parameters and defaults of functions that are called with names in practice."""
 
 
 # --- special forms -------------------------------------------------------------------------------
@@ -201,7 +155,7 @@ def _greatest_or_least(scope: Scope, node: ast.Call) -> Expression:
 def _type_of(scope: Scope, node: ast.Call) -> Expression:
     """pg_typeof: known now, whatever the value is. It is computed all the same, and may fail."""
     if len(node.arguments) != 1:
-        return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
+        return function(scope.binding, "pg_typeof", arguments_of(scope, node), node.position)
     operand = scope.bind(node.arguments[0])
     if isinstance(operand, Unknown) and isinstance(operand.name, str):
         operand = settled(scope.binding, operand)
@@ -216,7 +170,7 @@ def _type_of(scope: Scope, node: ast.Call) -> Expression:
 def _collation_of(scope: Scope, node: ast.Call) -> Expression:
     """pg_collation_for: that of the type."""
     if len(node.arguments) != 1:
-        return function(scope.binding, "pg_collation_for", _arguments(scope, node), node.position)
+        return function(scope.binding, "pg_collation_for", arguments_of(scope, node), node.position)
     operand = settled(scope.binding, scope.bind(node.arguments[0]))
     if operand.type.kind not in STRING_KINDS:
         raise DatatypeMismatch(
@@ -228,7 +182,7 @@ def _collation_of(scope: Scope, node: ast.Call) -> Expression:
 def _column_size(scope: Scope, node: ast.Call) -> Expression:
     """pg_column_size: by the type, and by the length of what has one."""
     if len(node.arguments) != 1:
-        return function(scope.binding, "pg_column_size", _arguments(scope, node), node.position)
+        return function(scope.binding, "pg_column_size", arguments_of(scope, node), node.position)
     operand = settled(scope.binding, scope.bind(node.arguments[0]))
     return Apply(size_function(operand.type.bare), (operand,), INTEGER, nullable=operand.nullable)
 

@@ -22,6 +22,7 @@ from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.expressions.calling import function, is_built_in, operator
 from qserver.sql.binder.expressions.coercion import implicit, settled
+from qserver.sql.binder.expressions.named_arguments import arguments_of
 from qserver.sql.binder.expressions.operands import RowValue
 from qserver.sql.binder.expressions.prepared import Finished
 from qserver.sql.binder.expressions.record_functions import record_scan, wants_columns
@@ -235,7 +236,7 @@ def _function_rows(scope: Scope, item: ast.FunctionRef) -> tuple[FunctionScan | 
         plan = with_ordinality(listed) if item.ordinality else listed
     elif is_table_function(name):
         scope.level.clause = Clause.FUNCTION_IN_FROM
-        operands = [scope.bind(argument) for argument in item.call.arguments]
+        operands = arguments_of(scope, item.call)
         scan = function_scan(scope, name, operands, item.call.position)
         scalar = len(scan.columns) == 1
         if scalar and scan.columns[0].name == name and item.alias is not None:
