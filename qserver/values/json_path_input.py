@@ -54,7 +54,8 @@ from qserver.values.text_input import numeric_from_text
 _BINDING: Final = {"||": 0, "&&": 1, "+": 3, "-": 3, "*": 4, "/": 4, "%": 4} | dict.fromkeys(
     ("==", "!=", "<", ">", "<=", ">="), 2
 )
-_BINDING_OF_SIGNS: Final = 5
+_SIGNS: Final = frozenset({"!", " +", " -"})
+"""What stands before an operand."""
 _METHODS: Final = frozenset({"abs", "size", "type", "floor", "double", "ceiling", "keyvalue"})
 _CONSTANTS: Final = {"null": None, "true": True, "false": False}
 _NAMES: Final = KEYWORDS | {"name", "string"}
@@ -194,7 +195,7 @@ class _Parser:
         return True
 
     def _reduce_signs(self, level: _Level) -> None:
-        while level.operators and level.operators[-1][0] in " !":
+        while level.operators and level.operators[-1] in _SIGNS:
             operator, operand = level.operators.pop(), level.operands.pop()
             if operator == "!":
                 level.operands.append(self._above(Not(operand.node), operand))

@@ -230,8 +230,11 @@ def _operand(node: Node, parent: Node) -> str:
 
 
 def _head_text(head: Node) -> str:
+    """Print what steps follow, in parentheses where it would not be the head as it stands."""
     is_number = isinstance(head, Literal) and type(head.value) in (int, Decimal)
-    return f"({_text(head, True)})" if is_number else _text(head, True)
+    if is_number or isinstance(head, Not | IsUnknown | Exists):
+        return f"({_text(head, True)})"
+    return _text(head, True)
 
 
 def _scalar_text(value: Scalar) -> str:

@@ -17,7 +17,7 @@ from qserver.functions.json.path_compile import CompiledPath, compiled_path
 from qserver.functions.json.path_items import jsonb_of_item, structure_of
 from qserver.functions.json.path_run import Failure, Found, Item, Run
 from qserver.functions.registry import Function, TableFunction
-from qserver.values.jsonb import Jsonb, Structure, jsonb_of
+from qserver.values.jsonb import Jsonb, Structure, jsonb_of, read_once
 from qserver.values.types import BOOLEAN, JSONB, JSONPATH, SqlType
 
 _NO_VARIABLES: Final[dict[str, Structure]] = {}
@@ -104,7 +104,8 @@ def _operator(answer: Answer) -> Callable[[Context, Jsonb, str], Any]:
     """An operator is silent, and each variable is null."""
 
     def call(context: Context, target: Jsonb, path: str) -> Any:
-        return answer(context, compiled_path(path), Run(target.value, None, False, False), True)
+        run = Run(read_once(target.text), None, False, False)
+        return answer(context, compiled_path(path), run, True)
 
     return call
 

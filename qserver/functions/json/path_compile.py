@@ -18,6 +18,7 @@ from qserver.functions.json.path_items import (
     starts_with,
 )
 from qserver.functions.json.path_run import (
+    Base,
     Failure,
     Found,
     Item,
@@ -71,7 +72,8 @@ def compiled_path(text: str) -> CompiledPath:
 
 def _compiled_path(text: str) -> CompiledPath:
     path = read_json_path(text)
-    return CompiledPath(path.lax, _Compiler(path.lax, path.lax).walk(path.root, last_step))
+    compiler = _Compiler(path.lax, path.lax, ".keyvalue()" in text)
+    return CompiledPath(path.lax, compiler.walk(path.root, last_step))
 
 
 _kept_path = lru_cache(maxsize=_KEPT)(_compiled_path)
@@ -82,6 +84,8 @@ class _Compiler:
     lax: bool
     ignores: bool
     """Whether errors of structure are passed over here."""
+    numbers: bool
+    """Whether objects are numbered somewhere, by the document that they are in."""
 
     # --- items -----------------------------------------------------------------------------------
 
@@ -93,7 +97,7 @@ class _Compiler:
             case Variable(name):
                 return _variable(name, then)
             case Place("$"):
-                return _root(then)
+                return _numbered_root(then) if self.numbers else _root(then)
             case Place("@"):
                 return lambda run, item, found: then(run, run.current, found)
             case Place():
@@ -124,7 +128,18 @@ class _Compiler:
             walk(run, item, found)
             return found
 
-        return items
+        if isinstance(node, Literal):
+            return lambda run, item: [node.value]
+        names = self._names(node)
+        return path_steps.members(names, items) if names else items
+
+    def _names(self, node: Node) -> tuple[str, ...]:
+        """Return the keys of a lax path like `@.a.b`, which has nothing else."""
+        match node:
+            case Chain(Place("@"), steps) if self.lax:
+                names = [step.name for step in steps if isinstance(step, Key)]
+                return tuple(names) if len(names) == len(steps) else ()
+        return ()
 
     def _unwrapped(self, node: Node) -> Sequence:
         """Return a sequence in which, in lax mode, arrays are replaced by their elements."""
@@ -146,8 +161,10 @@ class _Compiler:
 
     def step(self, step: Step, then: Walk) -> Walk:
         match step:
+            case Key(name) if self.lax:
+                return path_steps.lax_member(name, then)
             case Key(name):
-                return self._of_objects(path_steps.member(name, then, self.ignores))
+                return path_steps.member(name, then, self.ignores)
             case AnyKey():
                 return self._of_objects(path_steps.any_member(then, self.ignores))
             case AnyElement():
@@ -191,14 +208,12 @@ class _Compiler:
     def test(self, node: Node) -> Test:
         match node:
             case Compare("starts with", left, right):
-                start = self.sequence(right)
-                return self._pairs(starts_with, self._unwrapped(left), start)
+                return self._pairs(starts_with, self._tried(left), self.sequence(right))
             case Compare(sign, left, right):
-                compare = comparison(sign)
-                return self._pairs(compare, self._unwrapped(left), self._unwrapped(right))
+                return self._pairs(comparison(sign), self._tried(left), self._tried(right))
             case LikeRegex(operand, pattern, flags):
                 matches = path_predicates.like_regex(pattern, flags)
-                return self._pairs(matches, self._unwrapped(operand), lambda run, item: [None])
+                return self._pairs(matches, self._tried(operand), lambda run, item: [None])
             case Logic("&&", parts):
                 return path_predicates.all_of(list(map(self.test, parts)))
             case Logic(_, parts):
@@ -211,9 +226,15 @@ class _Compiler:
                 return path_predicates.exists(self.walk(operand, last_step), self.lax)
         raise AssertionError(f"the parser makes no predicate of {node}")
 
-    def _pairs(self, compare: Comparison, left: Sequence, right: Sequence) -> Test:
-        one, other = path_predicates.attempt(left), path_predicates.attempt(right)
-        return path_predicates.of_pairs(compare, one, other, self.lax)
+    def _tried(self, node: Node) -> path_predicates.Attempt:
+        sequence = self._unwrapped(node)
+        cannot_fail = isinstance(node, Literal | Place) or self._names(node)
+        return sequence if cannot_fail else path_predicates.attempt(sequence)
+
+    def _pairs(
+        self, compare: Comparison, left: path_predicates.Attempt, right: path_predicates.Attempt
+    ) -> Test:
+        return path_predicates.of_pairs(compare, left, right, self.lax)
 
 
 # --- what a path begins with ---------------------------------------------------------------------
@@ -224,8 +245,12 @@ def _literal(value: object, then: Walk) -> Walk:
 
 
 def _root(then: Walk) -> Walk:
+    return lambda run, item, found: then(run, run.root, found)
+
+
+def _numbered_root(then: Walk) -> Walk:
     def walk(run: Run, item: Item, found: Found | None) -> bool:
-        base, run.base = run.base, run.of_root
+        base, run.base = run.base, Base(run.root, 0)
         some = then(run, run.root, found)
         run.base = base
         return some
@@ -241,7 +266,7 @@ def _variable(name: str, then: Walk) -> Walk:
             return then(run, None, found)
         if name not in run.variables:
             raise UndefinedObject(f'could not find jsonpath variable "{name}"')
-        base, run.base = run.base, run.of_variables
+        base, run.base = run.base, Base(run.variables, 1)
         some = then(run, run.variables[name], found)
         run.base = base
         return some

@@ -149,11 +149,12 @@ def keyvalue_method(then: Walk) -> Walk:
         run.spend(4 * len(item))
         base = run.base
         number = _object_number(run, item)
+        first = 1 if run.variables is None else 2
         some = False
         for key, value in item.items():
             pair = {"id": number, "key": key, "value": value}
-            run.base = Base(pair, run.made)
-            run.made += 1
+            run.base = Base(pair, first + run.numbered)
+            run.numbered += 1
             some = then(run, pair, found) or some
             run.base = base
             if some and found is None:
@@ -165,6 +166,8 @@ def keyvalue_method(then: Walk) -> Walk:
 
 def _object_number(run: Run, item: Item) -> int:
     base = run.base
+    if base is None:
+        return 0
     if base.places is None:
         base.places = places_of(base.document)
         run.spend(len(base.places))

@@ -40,7 +40,8 @@ def of_pairs(compare: Comparison, left: Attempt, right: Attempt, lax: bool) -> T
         others = right(run, item)
         if others is None:
             return None
-        run.spend(len(ones) * len(others))
+        if len(ones) > 1 or len(others) > 1:
+            run.spend(len(ones) * len(others))
         found = unknown = False
         for one in ones:
             for other in others:

@@ -55,10 +55,13 @@ class Base:
 class Run:
     """The state of one run."""
 
-    __slots__ = (
-        *("root", "variables", "uses_zone", "throws", "size", "current", "base", "made"),
-        *("work", "of_root", "of_variables"),
-    )
+    size = 0
+    """The length of the innermost array that is asked for an element."""
+    work = 0
+    base: Base | None = None
+    """Set for paths with `.keyvalue()`."""
+    numbered = 0
+    """Documents that `.keyvalue()` has made."""
 
     def __init__(
         self, root: Structure, variables: dict[str, Structure] | None, uses_zone: bool, throws: bool
@@ -68,16 +71,8 @@ class Run:
         self.uses_zone = uses_zone
         self.throws = throws
         """Whether an error here ends the run; in predicates it does not."""
-        self.size = 0
-        """The length of the innermost array that is asked for an element."""
         self.current: Item = root
         """What `@` is."""
-        self.of_root = Base(root, 0)
-        self.of_variables = Base(variables, 1)
-        self.base = self.of_root
-        self.made = 1 if variables is None else 2
-        """The number of the next document that `.keyvalue()` makes."""
-        self.work = 0
 
     def spend(self, steps: int) -> None:
         """Count steps; refuse what takes too long."""

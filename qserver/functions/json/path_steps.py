@@ -82,6 +82,35 @@ def member(name: str, then: Walk, ignores: bool) -> Walk:
     return walk
 
 
+def lax_member(name: str, then: Walk) -> Walk:
+    """`member`, also of the elements of an array."""
+
+    def walk(run: Run, item: Item, found: Found | None) -> bool:
+        if type(item) is dict:
+            value = item.get(name, _MISSING)
+            return value is not _MISSING and then(run, value, found)
+        return type(item) is list and through(of_element, run, item, found)
+
+    of_element = member(name, then, ignores=True)
+    return walk
+
+
+def members(names: tuple[str, ...], general: Sequence) -> Sequence:
+    """Return the items of `@.a.b` in lax mode; `general` is for arrays on the way."""
+
+    def items(run: Run, item: Item) -> Found:
+        value = run.current
+        for name in names:
+            if type(value) is not dict:
+                return general(run, item) if type(value) is list else []
+            value = value.get(name, _MISSING)
+            if value is _MISSING:
+                return []
+        return [value]
+
+    return items
+
+
 def any_member(then: Walk, ignores: bool) -> Walk:
     def no_object() -> DataError:
         message = "jsonpath wildcard member accessor can only be applied to an object"
