@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(
       | (?P<word>(?:{_OTHER}|\\u\{{[0-9A-Fa-f]+\}}|\\.?)+)""",
     re.VERBOSE | re.DOTALL,
 )
-_BAD_EXPONENT: Final = re.compile(rf"{_DECIMAL}[eE][+-]?")
+_BAD_EXPONENT: Final = re.compile(rf"{_DECIMAL}[eE][+-]")
 _JUNK: Final = re.compile(_OTHER)
 _BLANKS: Final = re.compile(r"[ \t\n\r\f]+")
 _ESCAPE: Final = re.compile(

@@ -49,7 +49,7 @@ def _result(name: str, arguments: tuple[Argument, ...]) -> str | None:
     values = _values(arguments, resolved.parameters)
     if function.strict and None in values:
         return None
-    if function.needs_context:
+    if function.takes_context:
         values = [context(), *values]
     result = function.call(*values)
     assert result is not None or function.gives_null, f"{name} says that it gives no NULL"

@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from qserver.errors import QserverError
-from qserver.limits import ARRAY_DIMENSIONS_MAX, VALUE_BYTES_MAX
+from qserver.functions.costs import cast_cost
+from qserver.limits import ARRAY_DIMENSIONS_MAX, STEPS_AT_ONCE_MAX, VALUE_BYTES_MAX
 from qserver.values.casts import cast_function
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
 from qserver.values.sizes import size_of
-from qserver.values.types import REG_KINDS, TEXT, TEXT_KINDS, Kind, SqlType
+from qserver.values.types import JSONPATH, REG_KINDS, TEXT, TEXT_KINDS, Kind, SqlType
 
 SIZES: Final = (20, 900, 1100, 60_000, 1_000_000, VALUE_BYTES_MAX // 4, VALUE_BYTES_MAX - 16)
 """Around those at which a call is charged, up to the largest."""
@@ -100,6 +101,25 @@ JSONBS: Final[dict[str, Callable[[int], str]]] = {
     "member lists": lambda size: _numbered("{", '"k{}": [1]', "}")(size).replace(",", ", "),
 }
 
+PATHS: Final[dict[str, Callable[[int], str]]] = {
+    "the whole": lambda size: "$",
+    "every level": lambda size: "$.** ? (@ == 1)",
+    "levels of levels": lambda size: "$.**.**.**",
+    "pairs": lambda size: "$ ? (@.** == $.**)",
+    "pairs of each": lambda size: "$.** ? ($.** < $.**)",
+    "elements again": lambda size: "$[0 to last, 0 to last][0, 0, 0][0, 0, 0][0, 0, 0][0, 0, 0]",
+    "members of members": lambda size: "$" + ".keyvalue()" * 20,
+    "numbers": lambda size: "$[*] * 9 / 7 % 5",
+    "texts": lambda size: '$[*] ? (@ like_regex "(x|ä|a)*b$" flag "i")',
+    "moments": lambda size: "$[*].datetime()",
+    "alternatives": _between("$ == 1", " || $ == 1", ""),
+    "a long key": _between('$."', "x", '"'),
+    "a long text": _between('$ == "', "\\u00e4", '"'),
+    "a long number": _between("$ == ", "9", ""),
+    "parentheses": lambda size: "(" * (size // 2) + "$" + ")" * (size // 2),
+}
+"""Some find much in little."""
+
 NUMBERS: Final[dict[str, Callable[[int], Decimal]]] = {
     "nines": lambda size: Decimal("9" * min(size, 131_072)),
     "fraction": lambda size: Decimal(f"{'9' * min(size, 131_072)}.{'7' * min(size, 16_383)}"),
@@ -147,6 +167,8 @@ def contents(sql_type: SqlType) -> tuple[str, ...]:
         return tuple(TEXTS)
     if kind is Kind.JSONB:
         return tuple(JSONBS)
+    if kind is Kind.JSONPATH:
+        return tuple(PATHS)
     if kind is Kind.NUMERIC:
         return tuple(NUMBERS)
     if sql_type.element is not None:
@@ -173,6 +195,8 @@ def value(sql_type: SqlType, content: str, size: int) -> Any:
         return TEXTS[content](size)
     if kind is Kind.JSONB:
         return Jsonb(JSONBS[content](size))
+    if kind is Kind.JSONPATH:
+        return _path(content, size)
     if kind is Kind.NUMERIC:
         return NUMBERS[content](size)
     if sql_type.element is not None:
@@ -185,6 +209,14 @@ def value(sql_type: SqlType, content: str, size: int) -> Any:
         return cast_function(TEXT, sql_type)(content)
     except QserverError:
         return None
+
+
+def _path(content: str, size: int) -> str | None:
+    """A path that is short enough to be read."""
+    text = PATHS[content](size)
+    if cast_cost(TEXT, JSONPATH)(text) > STEPS_AT_ONCE_MAX:
+        return None
+    return str(cast_function(TEXT, JSONPATH)(text))
 
 
 def _array(element: SqlType, content: str, size: int) -> tuple[Any, ...]:

@@ -45,6 +45,7 @@ from qserver.values.types import (
     INTERVAL,
     JSON,
     JSONB,
+    JSONPATH,
     NUMERIC,
     REAL,
     TEXT,
@@ -68,7 +69,20 @@ ELEMENTS: Final = (INTEGER, TEXT, NUMERIC, JSONB, DOUBLE)
 """What an array of any type is of."""
 
 _SCALARS: Final = (
-    *(TEXT, BYTEA, JSON, JSONB, NUMERIC, INTEGER, BIGINT, REAL, DOUBLE, BOOLEAN, UUID_TYPE),
+    *(
+        TEXT,
+        BYTEA,
+        JSON,
+        JSONB,
+        JSONPATH,
+        NUMERIC,
+        INTEGER,
+        BIGINT,
+        REAL,
+        DOUBLE,
+        BOOLEAN,
+        UUID_TYPE,
+    ),
     *(DATE, TIMESTAMP, TIMESTAMPTZ, TIME, TIMETZ, INTERVAL),
 )
 CAST: Final = (*_SCALARS, *map(array_of, _SCALARS))
@@ -188,7 +202,7 @@ def _rows(name: str, types: tuple[SqlType, ...]) -> Call | None:
     def run(*arguments: Any) -> int:
         steps = each.cost(*arguments)
         if steps <= STEPS_AT_ONCE_MAX:
-            list(islice(each.call(*arguments), ROWS_AT_ONCE))
+            list(islice(context().compute(each, *arguments), ROWS_AT_ONCE))
         return steps
 
     return Call(f"rows of {name}", resolved.parameters, run, each.cost)
@@ -239,7 +253,7 @@ def _orders() -> Iterator[Call]:
             yield _call("key of a sort", (sql_type,), each)
         equal = (
             costly_call(resolve_operator("=", sql_type, sql_type).function)
-            if (sql_type.kind is not Kind.JSON)
+            if (sql_type.kind not in (Kind.JSON, Kind.JSONPATH))
             else None
         )
         if equal is None:

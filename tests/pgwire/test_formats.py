@@ -43,6 +43,8 @@ VALUES: dict[str, tuple[str, ...]] = {
     "bytea": ("\\x", "\\x00ff10", "abc"),
     "json": ('{"a" : [1, null]}', "1"),
     "jsonb": ('{"b": 1, "a": [true, "x"]}', "null"),
+    "jsonpath": ("$.a[*]?(@.b == 1)", "strict $"),
+    "jsonpath[]": ("{$.a,NULL}",),
     "int[]": ("{}", "{1,NULL,3}", "{{1,2},{3,4}}", "{{{1}}}"),
     "text[]": ('{a,"b c",NULL,""}', '{"a\\"b",NULL}'),
     "numeric[]": ("{1.5,NULL}",),

@@ -63,6 +63,10 @@ VALUES: dict[str, list[Any]] = {
     "uuid": ["00000000-0000-0000-0000-000000000000"],
     "json": _JSON,
     "jsonb": _JSON,
+    "jsonpath": [
+        *("$", "$.a", "strict $[last]", "$.** ? (@ > 1)", "$.*.keyvalue()", "-$[*]", "$ == $x"),
+        *("$[0].datetime()", "$ / 0", '$ like_regex "a"', "(", "", "$.**{2 to 1}", "$[1 to -1]"),
+    ],
 }
 _ANY = [
     "integer",

@@ -24,12 +24,17 @@ _TIMED: Final = frozenset(
 _ZONED: Final = frozenset({"TZ", "OF", "TZH", "TZM"})
 
 
-def moment_of(text: str, pattern: str) -> Moment:
-    """Return what a text is by a pattern."""
+def exact_parts(pattern: str) -> tuple[Part, ...]:
+    """Return the parts of a pattern, which may have few separators."""
     parts = parts_of(pattern)
     for part in parts:
         if isinstance(part, Text) and part.kind != "quoted" and part.character not in _SEPARATORS:
             raise InvalidDatetimeFormat(f'invalid datetime format separator: "{part.character}"')
+    return parts
+
+
+def moment_of(text: str, parts: tuple[Part, ...]) -> Moment:
+    """Return what a text is by the parts of a pattern."""
     names = {part.name for part in parts if isinstance(part, Field)} - {"FX"}
     found = _ExactScanner(text, parts).scan() if parts else Found(text)
     is_timed, is_zoned = bool(names & _TIMED), bool(names & _ZONED)
@@ -53,7 +58,7 @@ def iso_moment_of(text: str) -> Moment | None:
     """Return the date or time that a text is in one of the ISO formats; None if in none."""
     for pattern in _iso_patterns(text):
         try:
-            return moment_of(text, pattern)
+            return moment_of(text, exact_parts(pattern))
         except QserverError:
             continue
     return None

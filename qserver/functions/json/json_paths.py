@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, SingletonJsonItemRequired
 from qserver.functions.context import Context
-from qserver.functions.costs import BYTES_SMALL, json_cost
+from qserver.functions.costs import BYTES_SMALL, json_cost, refuse_size
 from qserver.functions.json.path_compile import CompiledPath, compiled_path
-from qserver.functions.json.path_items import jsonb_of_item, structure_of
+from qserver.functions.json.path_items import jsonb_of_item
 from qserver.functions.json.path_run import Failure, Found, Item, Run
 from qserver.functions.registry import Function, TableFunction
-from qserver.values.jsonb import Jsonb, Structure, jsonb_of, read_once
+from qserver.values.jsonb import Jsonb, Structure, read_once
 from qserver.values.types import BOOLEAN, JSONB, JSONPATH, SqlType
 
 _NO_VARIABLES: Final[dict[str, Structure]] = {}
@@ -73,18 +73,45 @@ def _all(context: Context, path: CompiledPath, run: Run, silent: bool) -> Found:
 
 
 def _array(context: Context, path: CompiledPath, run: Run, silent: bool) -> Jsonb:
-    return jsonb_of(list(map(structure_of, _all(context, path, run, silent))))
+    printed = _Printed(context)
+    texts: list[str] = []
+    for item in _all(context, path, run, silent):
+        texts.append(printed.text_of(item))
+        if printed.size > context.value_bytes_most:
+            raise refuse_size(printed.size, context.value_bytes_most)
+    return Jsonb(f"[{', '.join(texts)}]")
 
 
 def _first(context: Context, path: CompiledPath, run: Run, silent: bool) -> Jsonb | None:
     found = _all(context, path, run, silent)
-    return jsonb_of_item(found[0]) if found else None
+    return Jsonb(_Printed(context).text_of(found[0])) if found else None
 
 
 def _rows(
     context: Context, path: CompiledPath, run: Run, silent: bool
-) -> Iterator[tuple[Item, ...]]:
-    return ((jsonb_of_item(each),) for each in _all(context, path, run, silent))
+) -> Iterator[tuple[Jsonb, ...]]:
+    found = _all(context, path, run, silent)
+    printed = _Printed(context)
+    return ((Jsonb(printed.text_of(each)),) for each in found)
+
+
+class _Printed:
+    """Prints what was found, each part of the document once, and charges for it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._texts: dict[int, str] = {}
+        self.size = 0
+
+    def text_of(self, item: Item) -> str:
+        text = self._texts.get(id(item))
+        if text is None:
+            text = jsonb_of_item(item).text
+            if len(text) > BYTES_SMALL:
+                self._texts[id(item)] = text
+                self._context.work += json_cost(text)
+        self.size += len(text)
+        return text
 
 
 Answer = Callable[[Context, CompiledPath, Run, bool], Any]
@@ -130,7 +157,7 @@ def path_length(target: Jsonb, path: str) -> int:
 
 def path_cost(target: Any, path: Any, *others: Any) -> int:
     """Parsing the document and the variables; a long path is not kept, and is compiled again."""
-    return 1 + json_cost(target, *others) + (0 if path is None else len(path) // 1000 * 4000)
+    return 1 + 2 * json_cost(target, *others) + (0 if path is None else len(path) * 4)
 
 
 # --- the tables ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from qserver.errors import (
     NonNumericJsonItem,
     QserverError,
 )
-from qserver.functions.datetime.exact_pattern import iso_moment_of, moment_of
+from qserver.functions.datetime.exact_pattern import exact_parts, iso_moment_of, moment_of
 from qserver.functions.json.path_places import places_of
 from qserver.functions.json.path_run import (
     OBJECT_NUMBERS,
@@ -36,6 +36,10 @@ from qserver.values.types import DOUBLE, NUMERIC
 
 DATETIME_STEPS: Final = 50
 """The cost of reading a date or time."""
+
+PAIR_STEPS: Final = 10
+PLACE_STEPS: Final = 3
+"""The cost of a pair that `.keyvalue()` makes, and of finding the place of a part."""
 
 
 def type_method(then: Walk) -> Walk:
@@ -124,8 +128,9 @@ def datetime_method(template: str | None, then: Walk) -> Walk:
 
 def _moment(text: str, template: str | None) -> Item:
     if template is not None:
+        parts = exact_parts(template)
         try:
-            return moment_of(text, template)
+            return moment_of(text, parts)
         except QserverError as error:
             raise Failure(error) from None
     moment = iso_moment_of(text)
@@ -146,7 +151,7 @@ def keyvalue_method(then: Walk) -> Walk:
             raise Failure(JsonObjectNotFound(message))
         if then is last_step and found is None:
             return bool(item)
-        run.spend(4 * len(item))
+        run.spend(PAIR_STEPS * len(item))
         base = run.base
         number = _object_number(run, item)
         first = 1 if run.variables is None else 2
@@ -169,6 +174,6 @@ def _object_number(run: Run, item: Item) -> int:
     if base is None:
         return 0
     if base.places is None:
-        base.places = places_of(base.document)
-        run.spend(len(base.places))
+        base.places, parts = places_of(base.document)
+        run.spend(PLACE_STEPS * parts)
     return base.places.get(id(item), 0) + base.number * OBJECT_NUMBERS

@@ -19,32 +19,38 @@ _SHORT_SCALE_MAX: Final = 63
 _SHORT_WEIGHT: Final = range(-64, 64)
 
 
-def places_of(document: Structure) -> dict[int, int]:
-    """Return the place of each object and array, by identity."""
-    places: dict[int, int] = {}
-    _place(document, 0, places)
-    return places
+def places_of(document: Structure) -> tuple[dict[int, int], int]:
+    """Return the place of each object and array, by identity, and the number of all parts."""
+    places = _Places()
+    places.put(document, 0)
+    return places.found, places.parts
 
 
-def _place(value: Structure, at: int, places: dict[int, int]) -> int:
-    """Note where a value and its parts begin; return where it ends."""
-    if isinstance(value, str):
-        return at + len(value.encode())
-    if value is None or isinstance(value, bool):
+class _Places:
+    def __init__(self) -> None:
+        self.found: dict[int, int] = {}
+        self.parts = 0
+
+    def put(self, value: Structure, at: int) -> int:
+        """Note where a value and its parts begin; return where it ends."""
+        self.parts += 1
+        if isinstance(value, str):
+            return at + len(value.encode())
+        if value is None or isinstance(value, bool):
+            return at
+        at += -at % _WORD
+        if not isinstance(value, list | dict):
+            return at + _bytes_of_number(value)
+        self.found[id(value)] = at
+        if isinstance(value, list):
+            at += _WORD * (1 + len(value))
+            parts = value
+        else:
+            at += _WORD * (1 + 2 * len(value)) + sum(len(key.encode()) for key in value)
+            parts = list(value.values())
+        for part in parts:
+            at = self.put(part, at)
         return at
-    at += -at % _WORD
-    if not isinstance(value, list | dict):
-        return at + _bytes_of_number(value)
-    places[id(value)] = at
-    if isinstance(value, list):
-        at += _WORD * (1 + len(value))
-        parts = value
-    else:
-        at += _WORD * (1 + 2 * len(value)) + sum(len(key.encode()) for key in value)
-        parts = list(value.values())
-    for part in parts:
-        at = _place(part, at, places)
-    return at
 
 
 def _bytes_of_number(value: int | Decimal) -> int:

@@ -30,6 +30,9 @@ from qserver.functions.json.path_run import (
 )
 from qserver.values.jsonb import Structure
 
+VISIT_STEPS: Final = 2
+"""What it takes to look at a part of a document."""
+
 _MISSING: Final = object()
 _INTEGERS: Final = range(-(2**31), 2**31)
 
@@ -45,7 +48,7 @@ def unwrapped(step: Walk) -> Walk:
 
 def through(step: Walk, run: Run, items: list[Item], found: Found | None) -> bool:
     """Take a step from each of the items."""
-    run.spend(len(items))
+    run.spend(VISIT_STEPS * len(items))
     some = False
     for each in items:
         if step(run, each, found):
@@ -155,6 +158,7 @@ def elements(
         items = item if type(item) is list else [item]
         outer, run.size = run.size, len(items)
         some = False
+        run.spend(VISIT_STEPS * len(ranges))
         for first, last in ranges:
             low = first(run, item)
             high = low if last is None else last(run, item)
@@ -258,6 +262,7 @@ def _collect(
 
 def filtered(test: Test, then: Walk) -> Walk:
     def walk(run: Run, item: Item, found: Found | None) -> bool:
+        run.spend(VISIT_STEPS)
         outer, run.current = run.current, item
         result = test(run, item)
         run.current = outer
