@@ -245,8 +245,7 @@ JSON_DEPTH_MAX = 300
 """Levels of arrays and objects in a JSON value: functions on it follow them by recursion."""
 
 JSON_PATH_DEPTH_MAX = 100
-"""Steps of an SQL/JSON path behind each other, and filters inside each other: it is run by
-recursion."""
+"""Steps and filters of an SQL/JSON path behind and inside each other: it runs by recursion."""
 
 SECOND_DIGITS_MAX = 6
 """Digits of a second after the point: microseconds."""
