@@ -326,8 +326,6 @@ class Printer:
         slow = self.costly(costly_call(apply.function), codes)
         length, strict = apply.function.length, apply.function.strict
         if sized == (-1,):
-            for name, value in apply.function.names.items():
-                self.source.name(name, value)
             sizes = [] if length is None else [self.fill(length, codes)]
         else:
             sizes = [self._size(apply.arguments[at], codes[at], strict) for at in sized]
@@ -355,12 +353,12 @@ class Printer:
 
     def call(self, function: Function, codes: list[str]) -> str:
         """Return a function applied to printed arguments that are not NULL."""
+        for name, value in function.names.items():
+            self.source.name(name, value)
         if function.inline is None:
             name = self.source.known(function.call, "call")
             given = ["context", *codes] if function.takes_context else codes
             return f"{name}({', '.join(given)})"
-        for name, value in function.names.items():
-            self.source.name(name, value)
         return self.fill(function.inline, codes)
 
     def fill(self, template: str, codes: list[str], states: list[str] | None = None) -> str:
