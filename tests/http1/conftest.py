@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from qserver.http1 import connection, context, incoming
 from tests.steady_clock import SteadyClock
 
 
 @pytest.fixture
-def steady_clock() -> SteadyClock:
-    """A test that takes it has Trio's clock go by it."""
-    return SteadyClock()
+def steady_clock(monkeypatch: pytest.MonkeyPatch) -> SteadyClock:
+    """A test that takes it has Trio's clock, and that of the server, go by it."""
+    clock = SteadyClock()
+    monkeypatch.setattr(connection, "monotonic", clock.current_time)
+    for module in (context, incoming):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.current_time))
+    return clock
