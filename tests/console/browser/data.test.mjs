@@ -183,6 +183,12 @@ for (const [name, options] of [
     await page.locator(".grid-cell").first().waitFor();
     await picture(page, name);
     assert.deepEqual(await barriers(page), []);
+    const small = await page.locator(".part-head a, .part-head button").evaluateAll((all) =>
+      all.map((each) => [each.ariaLabel ?? each.textContent, each.getBoundingClientRect()])
+        .filter(([, { width, height }]) => width > 0 && (width < 24 || height < 24)) // too small for a finger
+        .map(([label]) => label),
+    );
+    assert.deepEqual(small, []);
     await closed(page);
   });
 }
