@@ -9,6 +9,10 @@ from qserver.sql.walk import everything
 from qserver.values.types import Kind, SqlType
 
 _ZONED: Final = frozenset({Kind.TIMESTAMPTZ, Kind.TIMETZ})
+_ZONED_PATHS: Final = frozenset(
+    f"jsonb_path_{name}_tz" for name in ("exists", "match", "query", "query_array", "query_first")
+)
+"""They compare dates and times of a document in the session's zone."""
 
 
 def depends_on_zone(expression: Expression) -> bool:
@@ -21,6 +25,8 @@ def depends_on_zone(expression: Expression) -> bool:
             if _is_zoned(node.type) != _is_zoned(node.operand.type):
                 return True
         elif isinstance(node, Apply):
+            if node.function.name in _ZONED_PATHS:
+                return True
             types = (*node.function.parameters, node.function.returns)
             if node.function.comparison is None and any(map(_is_zoned, types)):
                 return True
