@@ -201,8 +201,10 @@ def _headers_given(route: Route, status: int) -> Iterator[str]:
         yield from ("RateLimit", "RateLimit-Policy")
     if route.is_compressible and route.answer is not None and status != 304:
         yield "Content-Encoding"
+    if status in (route.status, 304):
+        yield from route.headers
     if status in (route.status, 304) and route.has_tag:
-        yield from ("ETag", "Cache-Control", *route.headers)
+        yield from ("ETag", "Cache-Control")
     elif status == route.status and (route.streams or route.media_besides):
         yield "Cache-Control"
     if status == route.status and route.takes_idempotency_key:
