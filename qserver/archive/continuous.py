@@ -430,13 +430,14 @@ class Continuous:
         if self._troubles.pop("target", None) is not None:
             away = trio.current_time() - began
             self._report(f"the target is there again, after {away:.0f} s; nothing is lost")
+            self._news.set()  # what copies may have met the same
         self._saved_at = self._now()
         self._bytes_saved += len(data)
 
     def _trouble(self, what: str, error: QserverError) -> None:
         """Tell of what does not get on, once."""
         text = f"{error.message}. {error.hint or ''}".strip()
-        if self._troubles.get(what) != text:
+        if text not in self._troubles.values():
             self._report(text)
         self._troubles[what] = text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qserver.archive.continuous.PAUSE_SECONDS_MAX", 0.02)
 
 
+@pytest.mark.parametrize("is_listed", [False, True])
 async def test_what_is_committed_while_the_target_is_away_comes_when_it_is_back(
-    tmp_path: Path,
+    tmp_path: Path, is_listed: bool
 ) -> None:
+    """Also where the task that removes old generations has met the same."""
     data, objects = tmp_path / "data", MemoryObjects()
     one = Database(data, "one")
     await one.commit(2)
@@ -38,6 +41,10 @@ async def test_what_is_committed_while_the_target_is_away_comes_when_it_is_back(
     async with running.run():
         await running.saved()
         objects.is_away = True
+        if is_listed:
+            running.continuous._listed_at = -inf
+            running.continuous._news.set()
+            await running.eventually(lambda: "copies" in running.continuous._troubles)
         await one.commit(3)
         attempts = objects.attempts
         await running.eventually(lambda: objects.attempts > attempts + 5)
@@ -46,7 +53,7 @@ async def test_what_is_committed_while_the_target_is_away_comes_when_it_is_back(
         await one.commit(1)
         objects.is_away = False
         await running.saved()
-        assert running.continuous.status().trouble is None
+        await running.eventually(lambda: running.continuous.status().trouble is None)
     assert len([line for line in running.said if line == "memory is away. Wait."]) == 1
     assert any("the target is there again" in line for line in running.said)
     await running.rebuilt(tmp_path / "new")
