@@ -106,16 +106,22 @@ class Store:
     async def read_here(self, sql: str, *parameters: Any) -> Result:
         """Read what this process has: everything that anybody was told before.
 
-        A node whose lease was ended waits until it has another copy.
+        A node whose lease was ended waits until it has another copy. Who waited for a copy that
+        another has replaced meanwhile reads that one.
         """
         until = trio.current_time() + CONTROL_SECONDS_MAX
         while True:
+            here = self.sql
             try:
                 with _errors():
-                    return await self.sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
+                    return await here.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
             except DatabaseMoved:
                 if self.is_leaving or trio.current_time() > until:
                     raise
+            except DatabaseUnavailable:
+                if here is self.sql:
+                    raise
+                continue
             await trio.sleep(AGAIN_SECONDS)
 
     async def read(self, sql: str, *parameters: Any) -> Result:
