@@ -310,7 +310,7 @@ class ControlPlane:
 
     def leave(self) -> None:
         """This node is about to end: nobody waits for what it will not have."""
-        self._store.is_leaving = True
+        self._store.gets_another = False
 
     def placement_changed(self) -> None:
         """Owners, or the nodes that count, are others now."""

@@ -67,8 +67,9 @@ class Store:
         self.take_snapshot: Callable[[], Snapshot | None] = _not_started
         """Returns the snapshot that every answer must reflect; None while the database recovers."""
         self._source: Source | None = None
-        self.is_leaving = False
-        """Whether this node is about to end, and will have no other copy."""
+        self.gets_another = False
+        """Whether this process will have another copy if this one is closed: it is a node that
+        stays."""
 
     async def open(self, sql: SqlDatabase, locks: RemoteLocks, barrier: Barrier) -> OwnSource:
         """Begin with the control database itself, which this process owns."""
@@ -106,22 +107,16 @@ class Store:
     async def read_here(self, sql: str, *parameters: Any) -> Result:
         """Read what this process has: everything that anybody was told before.
 
-        A node whose lease was ended waits until it has another copy. Who waited for a copy that
-        another has replaced meanwhile reads that one.
+        A node whose lease was ended, or that leads no more, waits until it has another copy.
         """
         until = trio.current_time() + CONTROL_SECONDS_MAX
         while True:
-            here = self.sql
             try:
                 with _errors():
-                    return await here.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
-            except DatabaseMoved:
-                if self.is_leaving or trio.current_time() > until:
+                    return await self.sql.execute(sql, parameters, timeout_ms=_PATIENCE_MS)
+            except (DatabaseMoved, DatabaseUnavailable):
+                if not self.gets_another or trio.current_time() > until:
                     raise
-            except DatabaseUnavailable:
-                if here is self.sql:
-                    raise
-                continue
             await trio.sleep(AGAIN_SECONDS)
 
     async def read(self, sql: str, *parameters: Any) -> Result:

@@ -50,6 +50,7 @@ class Part:
         self._node = node
         self._owners = node.owners
         self._store = store
+        self._store.gets_another = True
         self._databases = databases
         self._world = world
         self._lead = lead
