@@ -224,6 +224,7 @@ def start_slowly(run: StatementRun, statement: PreparedStatement) -> Generator[S
         return run.start(statement)
     except NotShort:
         catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
-    asked = Unplanned(sql, parameterized, catalog, snapshot, given, scope=run.scope)
+    about = sql, parameterized, catalog, snapshot, given
+    asked = Unplanned(*about, scope=run.scope, database=run.database)
     made = yield partial(planner.prepare, asked)
     return run.start(statement, made)

@@ -18,6 +18,7 @@ from qserver.query.data_statistics import DataStatistics
 from qserver.query.definition_texts import SYSTEM_TABLES
 from qserver.query.extension_views import EXTENSION_VIEWS
 from qserver.query.settings.values import Scope
+from qserver.sql import refuse_other_database
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
@@ -34,7 +35,16 @@ _OWN: Final = {each.table.name: replace(each.table, schema=OWN_SCHEMA) for each 
 class CatalogNames:
     """Names as one statement finds them; remembers what it was asked."""
 
-    __slots__ = ("catalog", "found", "in_utc", "path", "statistics", "system_tables")
+    __slots__ = (
+        "catalog",
+        "database",
+        "found",
+        "in_utc",
+        "names_database",
+        "path",
+        "statistics",
+        "system_tables",
+    )
 
     def __init__(
         self,
@@ -42,9 +52,11 @@ class CatalogNames:
         snapshot: Snapshot,
         scope: Scope | None = None,
         statistics: DataStatistics | None = None,
+        database: str | None = None,
     ) -> None:
         """Whoever plans must hold the snapshot meanwhile, as a reader of its trees. Without
-        `statistics` no page is read."""
+        `statistics` no page is read; without the name of a database any may stand before a schema.
+        """
         self.catalog = catalog
         self.statistics = statistics or DataStatistics(snapshot.trees, may_read=False)
         self.found: dict[str, Definition | None] = {}
@@ -53,21 +65,35 @@ class CatalogNames:
         """Whether a system table was found."""
         self.path = None if scope is None or scope.path == (PUBLIC,) else scope.path
         self.in_utc = scope is None or scope.tzinfo is None
+        self.database = database
+        self.names_database = False
+        """Whether the statement names the database, which a request may know by another name."""
+
+    @property
+    def has_path(self) -> bool:
+        return self.path is not None
 
     @property
     def stored(self) -> CatalogNames:
-        if self.path is None:
+        if self.path is None and self.database is None:
             return self
         return StoredNames(self)
 
     def find(self, name: tuple[str, ...]) -> Definition | None:
         if len(name) == 1 and self.path is not None:
             return self._searched(name[0])
+        self.check_database(name)
         key = catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
         definition = self.catalog.find(key)
         if definition is not None:
             self.found[key] = definition
         return definition
+
+    def check_database(self, name: tuple[str, ...]) -> None:
+        """Raise unless a name of three parts begins with that of this database."""
+        self.names_database = self.names_database or len(name) > 2
+        if self.database is not None:
+            refuse_other_database(name, self.database)
 
     def _searched(self, name: str) -> Definition | None:
         """Return the first definition of the name on the path; where there is none matters, too."""
@@ -104,6 +130,7 @@ class CatalogNames:
 
     def _find_relation(self, name: tuple[str, ...]) -> Definition | None:
         """Find what a name means: pg_catalog comes before public, as in PostgreSQL."""
+        self.check_database(name)
         schema = name[-2] if len(name) > 1 else "pg_catalog"
         if schema in SYSTEM_SCHEMAS and (len(name) > 1 or name[-1].startswith("pg_")):
             found = find_relation(schema, name[-1])
@@ -152,7 +179,8 @@ class StoredNames(CatalogNames):
     def __init__(self, statement: CatalogNames) -> None:
         self.catalog, self.found = statement.catalog, statement.found
         self.statistics = statement.statistics
-        self.path, self.in_utc = None, statement.in_utc
+        self.path, self.in_utc, self.database = None, statement.in_utc, None
+        self.names_database = False
         self._statement = statement
 
     def _find_relation(self, name: tuple[str, ...]) -> Definition | None:

@@ -64,6 +64,7 @@ _OF_ALL: Final = {"tables": "table", "sequences": "sequence"}
 def _found(run: StatementPort, name: tuple[str, ...]) -> Any:
     """Return a relation, and note that the transaction has seen its definition."""
     names = run.names
+    names.check_database(name)
     if len(name) > 1 and not names.has_schema(name[-2]):
         raise UndefinedSchema(f'schema "{name[-2]}" does not exist')
     found = names.find_table(name) or names.find_view(name) or names.find(name)

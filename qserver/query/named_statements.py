@@ -102,7 +102,8 @@ def _planned(
     catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
     plan = run.planner.find(parameterized, catalog, snapshot, None, run.scope)
     if plan is None:
-        asked = Unplanned(text, parameterized, catalog, snapshot, scope=run.scope)
+        about = text, parameterized, catalog, snapshot
+        asked = Unplanned(*about, scope=run.scope, database=run.database)
         try:
             made = run.planner.prepare_nowait(asked)
         except NotShort:

@@ -392,7 +392,7 @@ class OpenTransaction:
             plan = planner.find(parameterized, catalog, snapshot, given, run.scope)
             if plan is None:
                 about = sql, parameterized, catalog, snapshot, given
-                asked = Unplanned(*about, scope=run.scope)
+                asked = Unplanned(*about, scope=run.scope, database=run.database)
                 plan = planner.prepare_nowait(asked).plan
         except NotShort:
             asked_slowly = PreparedStatement(sql, given, statement.parameterized)

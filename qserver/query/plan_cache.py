@@ -72,6 +72,7 @@ class CachedPlan:
         "long_columns",
         "may_yield",
         "names",
+        "names_database",
         "parameter_types",
         "parameters",
         "row_bytes",
@@ -95,6 +96,7 @@ class CachedPlan:
         sizes: dict[int, int],
         *,
         system_tables: bool = False,
+        names_database: bool = False,
     ) -> None:
         self.compiled = compiled = made.compiled
         self.statement = made.plan
@@ -109,6 +111,8 @@ class CachedPlan:
         self.names = names
         self.sizes = sizes
         self.system_tables = system_tables
+        self.names_database = names_database
+        """Whether the text names the database: such a plan is not kept, for names change."""
         self.parameter_types = (
             () if made.parameters is None else announced_types(made.parameters.types, catalog)
         )

@@ -82,6 +82,8 @@ class Unplanned(msgspec.Struct, frozen=True):
     """What a session has set that the plan depends on."""
     statistics: DataStatistics | None = None
     """Those to plan by; None: the planner may read what it wants to know."""
+    database: str | None = None
+    """The name that may stand before a schema; None: any may."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -222,7 +224,7 @@ class Planner:
     def _planned(self, asked: Unplanned, parsed: Parsed, budget: StepBudget) -> Prepared:
         statement, rules = parsed.statement, self.rules
         catalog, snapshot, given = asked.catalog, asked.snapshot, asked.given
-        options = rules, budget, asked.scope, asked.statistics
+        options = rules, budget, asked.scope, asked.statistics, asked.database
         if asked.to_read and not runs_on_snapshot(statement):
             return Prepared(parsed)
         if isinstance(statement, ast.PLANNED):
@@ -244,7 +246,7 @@ class Planner:
 
     def _keep(self, asked: Unplanned, made: Prepared) -> Prepared:
         self._parsed = asked.sql, made.parsed
-        if made.plan is not None:
+        if made.plan is not None and not made.plan.names_database:
             self._parsed = None  # the plan will be found
             parameterized = asked.parameterized
             if self.statements is not None:
@@ -262,11 +264,13 @@ class Planner:
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
         scope: Scope | None = None,
+        database: str | None = None,
     ) -> CachedPlan:
         """Make a plan for part of a definition that takes long to plan; do not keep it."""
         statistics = DataStatistics(snapshot.trees, may_read=False)
         about = statement, literals, catalog, snapshot, declared, given, self.rules
-        work = partial(make_plan, *about, scope=scope, statistics=statistics)
+        named = partial(make_plan, scope=scope, statistics=statistics, database=database)
+        work = partial(named, *about)
         return await self._informed(statistics, lambda budget: work(budget=budget))
 
     async def _informed(
@@ -322,11 +326,12 @@ def make_plan(
     budget: StepBudget | None = None,
     scope: Scope | None = None,
     statistics: DataStatistics | None = None,
+    database: str | None = None,
 ) -> CachedPlan:
     """Compile a statement, and note what the plan depends on; see `prepare` of `sql`."""
     statistics = statistics or DataStatistics(snapshot.trees, budget)
     statistics.literals = literals if literals.fixed else None
-    names = CatalogNames(catalog, snapshot, scope, statistics)
+    names = CatalogNames(catalog, snapshot, scope, statistics, database)
     made = prepare(statement, literals, names, declared, given, rules, budget)
     if made.writes and names.system_tables:
         _refuse_system_tables(made.changed)
@@ -335,7 +340,14 @@ def make_plan(
         for table in made.compiled.tables
         if not made.writes or table.id in made.scanned
     }
-    return CachedPlan(made, catalog, names.found, sizes, system_tables=names.system_tables)
+    return CachedPlan(
+        made,
+        catalog,
+        names.found,
+        sizes,
+        system_tables=names.system_tables,
+        names_database=names.names_database,
+    )
 
 
 def _refuse_system_tables(tables: Sequence[Table]) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from qserver.engine.work import Step, before
 from qserver.errors import QserverError
-from qserver.lexing.fingerprint import Parameterized
 from qserver.query.body import COST_BETWEEN_PAUSES
 from qserver.query.idempotency import needs_a_change
 from qserver.query.plan_cache import CachedPlan
@@ -21,7 +20,7 @@ from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request
 from qserver.query.results import Statement
 from qserver.query.settings.values import Scope
-from qserver.sql import Given, NotShort, is_heavy
+from qserver.sql import NotShort, is_heavy
 from qserver.storage.snapshot import Snapshot
 
 
@@ -64,6 +63,7 @@ def make_plans(
     several that may write, so are all that have no plan yet.
     """
     at_once, scope = read_only or len(statements) == 1, request.scope
+    database = request.environment.server.database
     last = found.pop() if found and found[-1].plan is None else None
     for statement in statements[len(found) :]:
         sql, given = statement.sql, statement.parameters
@@ -81,9 +81,9 @@ def make_plans(
                 plan = planner.find(parameterized, snapshot.catalog, snapshot, given, scope)
             if plan is None and at_once:
                 assert parameterized is not None
-                plan = yield from new_plan(
-                    planner, sql, parameterized, snapshot, request.deadline, given, scope
-                )
+                about = sql, parameterized, snapshot.catalog, snapshot, given
+                asked = Unplanned(*about, to_read=True, scope=scope, database=database)
+                plan = yield from new_plan(planner, asked, request.deadline)
         except QserverError as error:
             if at_once:
                 error.statement = len(found)
@@ -96,17 +96,9 @@ def make_plans(
 
 
 def new_plan(
-    planner: Planner,
-    sql: str,
-    parameterized: Parameterized,
-    snapshot: Snapshot,
-    deadline: float,
-    given: Given,
-    scope: Scope | None = None,
+    planner: Planner, asked: Unplanned, deadline: float
 ) -> Generator[Step, Any, CachedPlan | None]:
     """Return a plan for a statement that can be run on a snapshot; for any other, None."""
-    about = sql, parameterized, snapshot.catalog, snapshot, given
-    asked = Unplanned(*about, to_read=True, scope=scope)
     try:
         return planner.prepare_nowait(asked).plan
     except NotShort:

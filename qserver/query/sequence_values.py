@@ -40,6 +40,7 @@ from qserver.errors import (
 )
 from qserver.limits import SEQUENCE_BLOCK
 from qserver.query.permissions import READING
+from qserver.sql import refuse_other_database
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -137,6 +138,12 @@ class SequenceValues:
         session = self._request.session
         return (PUBLIC,) if session is None else session.path
 
+    def _named(self, name: str) -> Sequence:
+        """Return the sequence that a text names: as an identifier, or else as it is."""
+        parts = identifiers(name)
+        refuse_other_database(tuple(parts), self._request.environment.server.database)
+        return find_sequence(self._transaction, name, self._path)
+
     def _check_write(self) -> None:
         """The key may, and so may the transaction: it, or a setting, may say that it only reads."""
         self._request.allowed.check_write()
@@ -146,7 +153,7 @@ class SequenceValues:
 
     def next(self, name: str) -> int:
         self._check_write()
-        sequence = find_sequence(self._transaction, name, self._path)
+        sequence = self._named(name)
         number = self.draw(sequence)
         self._current[sequence.id] = self._last = number
         if sequence.id < TEMPORARY_FIRST:
@@ -156,7 +163,7 @@ class SequenceValues:
 
     def current(self, name: str) -> int:
         """Return nextval's last value: in this request, or else in any; there are no sessions."""
-        sequence = find_sequence(self._transaction, name, self._path)
+        sequence = self._named(name)
         if sequence.id >= TEMPORARY_FIRST:
             value, called = state_of(self._transaction, sequence)
             number = value if called else None
@@ -177,7 +184,7 @@ class SequenceValues:
     def set(self, name: str, value: int, called: bool) -> int:
         """Do setval, which a rollback does not undo, unless the transaction made the state."""
         self._check_write()
-        sequence = find_sequence(self._transaction, name, self._path)
+        sequence = self._named(name)
         require_within(sequence, value)
         if self._is_own(sequence) and not (self._request.dry_run and _is_at_once(sequence)):
             self.put_state(sequence, (value, called))

@@ -55,7 +55,7 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import CachedPlan, KeptPlans, PlanCacheStatistics
-from qserver.query.planning import Planner
+from qserver.query.planning import Planner, Unplanned
 from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.preparing import are_short, find_plans, make_plans, new_plan, only_read
 from qserver.query.read_only import run_read_only
@@ -587,7 +587,9 @@ class SqlDatabase:
         assert parameterized is not None
         plan = self.planner.find(parameterized, snapshot.catalog, snapshot, given)
         if plan is None:
-            plan = await run(new_plan(self.planner, sql, parameterized, snapshot, deadline, given))
+            about = sql, parameterized, snapshot.catalog, snapshot, given
+            asked = Unplanned(*about, to_read=True)
+            plan = await run(new_plan(self.planner, asked, deadline))
         assert plan is not None, "it is a query"
         return plan
 

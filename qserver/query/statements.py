@@ -29,7 +29,7 @@ from qserver.query.catalog_names import CatalogNames
 from qserver.query.channels import listen, notify
 from qserver.query.cursor import Cursor, Heading, StatementSteps, rows_at_once
 from qserver.query.cursors import close, declare, fetch
-from qserver.query.deferred_keys import DeferredKeys, constraints_named
+from qserver.query.deferred_keys import DeferredKeys
 from qserver.query.explain_statement import explain_statement
 from qserver.query.foreign_keys import check_deferred, check_foreign_key, enforce
 from qserver.query.maintenance import grant, lock, maintain
@@ -46,6 +46,7 @@ from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.request import Request, RequestContext
 from qserver.query.session import NeedsSession, Session
 from qserver.query.session_statements import set_transaction, set_variable, show
+from qserver.query.set_constraints import set_constraints
 from qserver.query.settings.values import Scope
 from qserver.query.slots import run_heavy
 from qserver.query.statement_port import Controls, Opening
@@ -152,7 +153,8 @@ class StatementRun:
         if plan is None:
             self.cost += COST_OF_PREPARING
             if prepared is None:
-                asked = Unplanned(text, parameterized, catalog, snapshot, given, scope=scope)
+                named = text, parameterized, catalog, snapshot, given
+                asked = Unplanned(*named, scope=scope, database=self.database)
                 prepared = self.planner.prepare_nowait(asked)
             plan = prepared.plan
             if plan is None:
@@ -204,6 +206,11 @@ class StatementRun:
         """What the session has set that plans depend on."""
         return None if self.session is None else self.session.scope
 
+    @property
+    def database(self) -> str:
+        """The name by which the request knows the database."""
+        return self.request.environment.server.database
+
     def check_allowed(self, plan: CachedPlan, runs: bool = True) -> None:
         if plan.writes:
             self.allowed.check_write(runs)
@@ -242,13 +249,12 @@ class StatementRun:
         if not isinstance(statement, ast.Drop | ast.Truncate):
             self._quota.check()
         self.changes = True
-        work = DdlPort(self.transaction, self, literals, self.request.environment.server.database)
+        work = DdlPort(self.transaction, self, literals, self.database)
         steps = self.making_way(True, perform(work, statement))
         return self._noted(text, steps, cursor, statement)
 
     def is_skipped(self, statement: ast.CreateTable, literals: Sequence[Any]) -> bool:
-        database = self.request.environment.server.database
-        return is_skipped(DdlPort(self.transaction, self, literals, database), statement)
+        return is_skipped(DdlPort(self.transaction, self, literals, self.database), statement)
 
     def _noted(
         self, text: str, steps: StatementSteps, cursor: Cursor | None, statement: Any
@@ -334,26 +340,11 @@ class StatementRun:
                     dropped.append(table.path)
                 elif self.transaction.count(table.id):
                     emptied.append(table.path)
-        work = DdlPort(self.transaction, self, (), self.request.environment.server.database)
+        work = DdlPort(self.transaction, self, (), self.database)
         if dropped:
             yield from perform(work, ast.Drop("table", tuple(dropped), cascade=True))
         if emptied:
             yield from perform(work, ast.Truncate(tuple(emptied)))
-
-    def set_constraints(self, node: ast.SetConstraints, literals: Sequence[Any]) -> Cursor:
-        return Cursor(self._set_constraints(self.own_session().deferred, node), self.context)
-
-    def _set_constraints(self, deferred: DeferredKeys, node: ast.SetConstraints) -> StatementSteps:
-        self.warn_outside_block("SET CONSTRAINTS")
-        if node.names is None:
-            deferred.set_all(node.deferred)
-        for name in node.names or ():
-            for table, key in constraints_named(self.transaction.catalog, self.path, name):
-                deferred.set_one(table, key, node.deferred)
-        self.transaction.whole_catalog_seen = True
-        if not node.deferred:
-            yield from check_deferred(self, deferred, at_end=False)
-        return 0
 
     def run_with(
         self,
@@ -377,7 +368,8 @@ class StatementRun:
 
     @property
     def names(self) -> CatalogNames:
-        return CatalogNames(self.transaction.catalog, self.transaction.snapshot, self.scope)
+        about = self.transaction.catalog, self.transaction.snapshot, self.scope
+        return CatalogNames(*about, database=self.database)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -451,12 +443,13 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        options = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX), self.scope
+        budget = StepBudget.short(PLANNING_STEPS_MAX)
+        options = self.planner.rules, budget, self.scope, None, self.database
         try:
             return make_plan(statement, fixed, catalog, snapshot, declared, given, *options)
         except NotShort:
             fixed = Literals(literals, fixed=True)
-            about = statement, fixed, catalog, snapshot, declared, given, self.scope
+            about = statement, fixed, catalog, snapshot, declared, given, self.scope, self.database
             plan: CachedPlan = yield partial(self.planner.make_long, *about)
         return plan
 
@@ -582,7 +575,7 @@ class StatementRun:
 
 _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Cursor]]] = {
     ast.Show: StatementRun.show,
-    ast.SetConstraints: StatementRun.set_constraints,
+    ast.SetConstraints: set_constraints,
     ast.SetVariable: StatementRun.set_variable,
     ast.TransactionControl: StatementRun.control,
     ast.Prepare: prepare_statement,

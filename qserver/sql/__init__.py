@@ -48,6 +48,7 @@ from qserver.sql.ddl.constraints import referenced_index as referenced_index
 from qserver.sql.ddl.create_table import is_skipped as is_skipped
 from qserver.sql.ddl.lasting import require_lasting as require_lasting
 from qserver.sql.ddl.port import DdlPort as DdlPort
+from qserver.sql.ddl.port import refuse_other_database as refuse_other_database
 from qserver.sql.described import Described as Described
 from qserver.sql.described import describe as describe
 from qserver.sql.described import view_text as view_text

@@ -109,7 +109,7 @@ def view_text(text: str, catalog: CatalogPort, budget: StepBudget) -> str:
         return _names_and_types(bound.statement.columns)
 
     before = columns(text, catalog)
-    if catalog.stored is not catalog:
+    if catalog.has_path:
         whole = parse(text, repeat=False, budget=budget)
         text = with_schemas(text, {**schemas, **type_schemas(whole.statement, catalog)})
         stars.clear()

@@ -33,11 +33,19 @@ class CatalogPort(Protocol):
         ...
 
     @property
+    def has_path(self) -> bool:
+        """Whether a session's search_path changes what names mean."""
+        ...
+
+    @property
     def in_utc(self) -> bool:
         """Whether the session's time zone is UTC."""
         ...
 
     def has_schema(self, name: str) -> bool: ...
+
+    def check_database(self, name: tuple[str, ...]) -> None:
+        """Raise unless a name of three parts begins with that of this database."""
 
     def read_definitions(self) -> None:
         """Note that the statement's result depends on the definitions of the catalog."""

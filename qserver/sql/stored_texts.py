@@ -46,7 +46,7 @@ def stored_expression(
     text: str, catalog: CatalogPort, key_of: Callable[[tuple[str, ...]], str]
 ) -> str:
     """Return the text of a DEFAULT, CHECK or other expression as it is stored."""
-    if catalog.stored is catalog:
+    if not catalog.has_path:
         return text
     parsed = parse_expression(text)
     places = type_schemas(parsed.expression, catalog)

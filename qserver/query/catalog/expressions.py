@@ -74,6 +74,9 @@ class _TypesOf:
         enum = self._enums.get(catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1]))
         return None if enum is None else SqlType(Kind.ENUM, enum=enum)
 
+    def check_database(self, name: tuple[str, ...]) -> None:
+        pass
+
     def has_schema(self, name: str) -> bool:
         return name == PUBLIC or name in SYSTEM_SCHEMAS
 
@@ -82,6 +85,7 @@ class _TypesOf:
         return self
 
     in_utc = True
+    has_path = False
 
     def read_definitions(self) -> None:
         pass

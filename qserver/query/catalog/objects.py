@@ -30,6 +30,7 @@ from qserver.query.catalog.search_path import OWN_SCHEMAS, full_name, own_schema
 from qserver.query.catalog.types import find_type_oid, shown_type, type_named
 from qserver.query.catalog.world import Shown, World
 from qserver.query.server_facts import NO_FACTS, ServerFacts
+from qserver.sql import refuse_other_database
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.identifiers import identifiers, quote_identifier
@@ -164,6 +165,7 @@ class CatalogObjects:
 
     def find_class(self, text: str) -> int | None:
         *schemas, name = identifiers(text)
+        refuse_other_database((*schemas, name), self.world.server.database)
         return self.world.path.relation(name, schemas)
 
     def find_type(self, text: str) -> int | None:

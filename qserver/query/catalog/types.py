@@ -9,7 +9,7 @@ from qserver.errors import QserverError
 from qserver.query.catalog.data import recorded_rows, relations
 from qserver.query.catalog.search_path import own_schema
 from qserver.query.catalog.world import World, modified
-from qserver.sql import type_of_text
+from qserver.sql import refuse_other_database, type_of_text
 from qserver.values.enumeration import Enumeration
 from qserver.values.identifiers import identifiers
 from qserver.values.relations import View
@@ -87,6 +87,7 @@ def find_type_oid(world: World, text: str) -> int | None:
         return world.type_oid(known)
     is_array = text.strip().endswith("[]")
     *schemas, name = identifiers(text.strip().removesuffix("[]"))
+    refuse_other_database((*schemas, name), world.server.database)
     return world.path.type(f"_{name}" if is_array else name, schemas)
 
 
@@ -96,6 +97,7 @@ def type_named(world: World, text: str) -> SqlType:
 
 
 def _enum(world: World, name: tuple[str, ...]) -> SqlType | None:
+    refuse_other_database(name, world.server.database)
     oid = world.path.type(name[-1], name[:-1])
     found = None if oid is None else world.catalog.with_oid(oid)
     if isinstance(found, Enumeration) and found.oid == oid:

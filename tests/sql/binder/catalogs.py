@@ -46,6 +46,9 @@ class TestCatalog:
     def has_schema(self, name: str) -> bool:
         return name == "public"
 
+    def check_database(self, name: tuple[str, ...]) -> None:
+        pass
+
     def read_definitions(self) -> None:
         pass
 
@@ -54,6 +57,7 @@ class TestCatalog:
         return self
 
     in_utc = True
+    has_path = False
 
     statistics = Sizes(lambda table: 100)
 

@@ -48,14 +48,22 @@ def bind_name(scope: Scope, node: ast.Name) -> Operand:
     if len(parts) == 1:
         return _bare(scope, parts[0], node.position)
     if len(parts) > 3:
-        raise FeatureNotSupported(
-            f"cross-database references are not implemented: {'.'.join(parts)}",
-            position=node.position + 1,
-        )
+        parts = _in_this_database(scope, parts, node.position)
     relation = find_relation(scope, parts[:-1], node.position)
     if relation is None:
         raise missing_relation(scope, parts[:-1], node.position)
     return column_of(scope, relation, parts[-1], node.position)
+
+
+def _in_this_database(scope: Scope, parts: tuple[str, ...], position: int) -> tuple[str, ...]:
+    try:
+        scope.binding.catalog.check_database(parts[:3])
+    except FeatureNotSupported:
+        raise FeatureNotSupported(
+            f"cross-database references are not implemented: {'.'.join(parts)}",
+            position=position + 1,
+        ) from None
+    return parts[1:]
 
 
 def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> Expression:
@@ -139,6 +147,8 @@ def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] |
 
 def find_relation(scope: Scope | None, name: tuple[str, ...], position: int) -> AnyRelation | None:
     """Return the visible relation of a name, which may have its schema in front."""
+    if scope is not None and len(name) > 2:
+        name = _in_this_database(scope, name, position)
     while scope is not None:
         if len(name) == 1:
             found = [each for each in scope.relations if each.by_name and each.name == name[0]]

@@ -1,0 +1,46 @@
+-- Names with the database in front, as generated SQL has them.
+SELECT count(*) FROM main.public.users;
+SELECT main.public.users.id FROM main.public.users ORDER BY main.public.users.id;
+SELECT public.users.id FROM main.public.users ORDER BY users.id;
+SELECT main.public.users.* FROM main.public.users ORDER BY id;
+SELECT main.sales.orders.number, u.name FROM main.sales.orders JOIN main.public.users AS u ON u.id = main.sales.orders.user_id;
+SELECT other.public.users.id FROM users;
+SELECT 1 FROM other.public.users;
+SELECT 1 FROM other.public.nothing;
+SELECT count(*) > 0 FROM main.pg_catalog.pg_class;
+SELECT 1 FROM other.pg_catalog.pg_class;
+SELECT 1 FROM other.information_schema.tables;
+INSERT INTO main.public.members (user_id, team_id) VALUES (1, 2);
+INSERT INTO other.public.members (user_id, team_id) VALUES (2, 1);
+UPDATE main.public.members SET role = 'x' WHERE team_id = 2;
+UPDATE other.public.members SET role = 'y';
+DELETE FROM other.public.members;
+DELETE FROM main.public.members WHERE role = 'x';
+MERGE INTO other.public.members USING users ON true WHEN MATCHED THEN DO NOTHING;
+CREATE VIEW main.public.of_main AS SELECT id FROM main.public.users;
+SELECT * FROM of_main ORDER BY id;
+CREATE VIEW of_other AS SELECT id FROM other.public.users;
+DROP VIEW main.public.of_main;
+CREATE TABLE other.public.new_one (id int);
+DROP TABLE other.public.users;
+TRUNCATE other.public.users;
+ALTER TABLE other.public.users ADD x int;
+CREATE INDEX ON other.public.users (name);
+COMMENT ON TABLE other.public.users IS 'no';
+GRANT SELECT ON other.public.users TO public;
+VACUUM other.public.users;
+ANALYZE main.public.users;
+PREPARE elsewhere AS SELECT 1 FROM other.public.users;
+EXPLAIN SELECT 1 FROM other.public.users;
+SELECT 'main.public.users'::regclass;
+SELECT 'other.public.users'::regclass;
+SELECT to_regclass('other.public.users');
+SELECT 'other.public.mood'::regtype;
+SELECT nextval('main.public.numbers');
+SELECT nextval('other.public.numbers');
+SELECT 1::other.pg_catalog.int4;
+SELECT other.pg_catalog.now();
+-- with [1]
+SELECT name FROM main.public.users WHERE id = $1;
+-- with [1]
+SELECT name FROM other.public.users WHERE id = $1;
