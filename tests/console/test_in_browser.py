@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from tests.cli.real_server import KEY, real_server
+from tests.given import GIVEN
 from tests.patience import PATIENCE_SECONDS
 
 HERE: Final = Path(__file__).parent
@@ -26,7 +27,7 @@ FILES: Final = sorted(path.name for path in BROWSER.glob("*.test.mjs"))
 
 def missing() -> str | None:
     """What keeps the tests from being run."""
-    if os.environ.get("QSERVER_BROWSER_TESTS") != "1":
+    if GIVEN.get("QSERVER_BROWSER_TESTS") != "1":
         return "run by `make test-browser`"
     if NODE is None:
         return "node is not installed"
@@ -50,7 +51,7 @@ def test_in_a_browser(name: str) -> None:
     assert NODE is not None and CHROMIUM is not None
     with real_server() as url:
         variables = {"URL": url, "KEY": KEY, "CHROMIUM": CHROMIUM}
-        if os.environ.get("QSERVER_SCREENSHOTS"):
+        if GIVEN.get("QSERVER_SCREENSHOTS"):
             variables["SCREENSHOTS"] = str(HERE.parents[1] / "docs" / "console")
         done = subprocess.run(
             [NODE, "--test", "--test-concurrency=1", "--test-reporter=spec", name],
