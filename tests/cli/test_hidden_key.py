@@ -49,6 +49,17 @@ def test_no_list_of_processes_shows_the_key() -> None:
             b"http://127.0.0.1:1",
         ]
         variables = Path(f"/proc/{running.pid}/environ").read_bytes().split(b"\0")
-        assert f"QSERVER_API_KEY={KEY}".encode() in variables
+        assert f"_QSERVER_KEY={KEY}".encode() in variables
         _, told = running.communicate("select 1;\n", timeout=120)
     assert "no API key" not in told and "127.0.0.1" in told
+
+
+@pytest.mark.long
+def test_a_key_that_is_wrong_is_not_called_a_setting(tmp_path: Path) -> None:
+    """It has come by a flag, and the server's own key may be another one."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
+    command = [sys.executable, "-m", "qserver", "doctor", "--data", str(tmp_path), "--key"]
+    for key, told in (("nonsense", ""), (KEY, "--key looks like that of an example")):
+        done = subprocess.run([*command, key], env=clean, capture_output=True, text=True)
+        assert "QSERVER_API_KEY" not in done.stdout and key not in done.stdout
+        assert told in done.stdout, done.stdout + done.stderr

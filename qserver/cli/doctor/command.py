@@ -78,7 +78,8 @@ def look_here(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterat
     if settings.tls_certificate is not None and settings.tls_key is not None:
         files = Path(settings.tls_certificate), Path(settings.tls_key)
         yield from look_at_certificate(*files, time.time())
-    yield from look_at_keys(environ, files_with_settings(folder, options.key_file))
+    keys = environ if options.key is None else {**environ, "--key": options.key}
+    yield from look_at_keys(keys, files_with_settings(folder, options.key_file))
     if settings.log is None:
         continuous = list(look_at_continuous(folder, time.time()))
         yield from continuous

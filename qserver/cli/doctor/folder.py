@@ -20,7 +20,7 @@ BACKUP_DAYS_TOO_OLD: Final = 8
 SMALL: Final = 64 * 1024
 CONTROL_FILE: Final = "control.qserver"
 _KEY: Final = re.compile(r"svc_k_[A-Za-z0-9_-]{16,}")
-_SECRETS: Final = ("QSERVER_API_KEY", "QSERVER_LOG_TOKEN", "QSERVER_CLUSTER_KEY")
+_SECRETS: Final = ("QSERVER_API_KEY", "QSERVER_LOG_TOKEN", "QSERVER_CLUSTER_KEY", "--key")
 _EXAMPLES: Final = re.compile(
     r"example|changeme|secret|password|test|0123456789|1234567890|abcdef0123|(.)\1{7}",
     re.IGNORECASE,
@@ -49,9 +49,9 @@ def look_at_folder(folder: Path) -> Iterator[Finding]:
         yield warning("files of data", f"others may read {names}", f"chmod 600 {folder}/*")
 
 
-def look_at_keys(environ: Mapping[str, str], places: list[Path]) -> Iterator[Finding]:
+def look_at_keys(given: Mapping[str, str], places: list[Path]) -> Iterator[Finding]:
     """Find keys that everybody knows, or that lie where everybody may read them."""
-    shown = [name for name in _SECRETS if name in environ and _EXAMPLES.search(environ[name])]
+    shown = [name for name in _SECRETS if name in given and _EXAMPLES.search(given[name])]
     for name in shown:
         change = "Make another: openssl rand -hex 32. Revoke this one: qserver key revoke."
         yield problem("keys", f"{name} looks like that of an example", change)

@@ -109,6 +109,10 @@ def _transport(url: str) -> Finding:
 
 
 def _metrics(found: Asked) -> Iterator[Finding]:
+    if found.status == 401:
+        change = "Is it that of another server, or revoked? Give one of this server: --key-file."
+        yield problem("key", "the server does not know the key", change)
+        return
     if found.status != 200:
         text = f"GET /metrics answers {found.status}"
         yield warning("metrics", text, "Give a key of `default` with the scope admin.")

@@ -205,7 +205,9 @@ def test_a_server_that_runs_is_asked(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert f"ok      server: {address} is well" in printed
         assert "ok      metrics: GET /metrics has" in printed and KEY not in printed
         assert states(look_at_server(address, None))["metrics"] == "warning"
-        assert states(look_at_server(address, "svc_k_" + "x" * 20))["metrics"] == "warning"
+        *_, refused = look_at_server(address, "svc_k_" + "x" * 20)
+        assert (refused.check, refused.state) == ("key", "problem")
+        assert refused.text == "the server does not know the key"
 
 
 def test_a_server_that_does_not_answer_is_a_problem() -> None:
