@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.errors import QserverError
+from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.pgwire.copy_binary import HEADER, TRAILER, BinaryWriter, Tuples
 from qserver.query.copying.statement import CopyFormat, read_copy
 from qserver.query.copying.text import Lines, TextWriter
 from qserver.values.types import INTEGER, TEXT
+from tests.known_work import least_steps
 from tests.pgwire.serving import Served, in_thread, serving
 from tests.pgwire.wire import (
     SYNC,
@@ -88,6 +89,34 @@ def test_no_bytes_raise_anything_but_an_error_of_ours(form: CopyFormat, piece: b
                 list(reader.feed(sent, last=True))
             except QserverError:
                 pass
+
+
+QUOTED, ESCAPED = CopyFormat("csv", ",", ""), CopyFormat("csv", ",", "", escape="\\")
+
+
+@pytest.mark.parametrize(
+    ("form", "piece"),
+    [
+        (CopyFormat(), b"a\\\n" * 40_000),
+        (CopyFormat(), b"\\\t" * 300_000 + b"\n"),
+        (QUOTED, b'"' + b"\n" * 100_000),
+        (ESCAPED, b'"' + b"some text\n" * 10_000),
+    ],
+)
+def test_a_record_of_many_lines_is_read_line_by_line(form: CopyFormat, piece: bytes) -> None:
+    """Once its beginning was read anew for each of its lines: 600 steps, while all others wait."""
+    assert least_steps(lambda: list(Lines(form, ("a",), "t").feed(piece)), enough=60) < 60
+
+
+def test_a_record_that_is_too_long_is_refused_where_it_is() -> None:
+    piece = b"x" * (1 << 20)
+    for form, before in ((CopyFormat(), b"1\n2\n"), (QUOTED, b'1\n"2\n')):
+        reader = Lines(form, ("a",), "t")
+        assert list(reader.feed(before))
+        with pytest.raises(ProgramLimitExceeded):
+            for _ in range(9):
+                list(reader.feed(piece))
+        assert reader.where() == "COPY t, line 3"
 
 
 @pytest.mark.parametrize(

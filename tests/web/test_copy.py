@@ -101,7 +101,7 @@ async def test_a_query_is_copied_and_many_rows_are_streamed() -> None:
         (b'id,n,at\n1,"a\nb",\nx,,\n', "(format csv, header)", "22P02",
          'COPY t, line 4, column id: "x"', "id"),
         (b'1,"a,', "(format csv)", "22P04", 'COPY t, line 1: "1,"a,"', None),
-        (b"\xff\t\n", "", "22021", "COPY t, line 0", None),
+        (b"\xff\t\n", "", "22021", "COPY t, line 1", None),
         (b"no", "(format binary)", "22P04", "COPY t, line 0", None),
     ],
 )  # fmt: skip

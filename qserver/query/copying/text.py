@@ -109,7 +109,13 @@ class Lines:
         self._form = form
         self._columns = columns
         self._table = table
-        self._rest = b""
+        self._rest: list[bytes] = []
+        """Pieces of a line whose end has not come."""
+        self._held: list[str] = []
+        """Lines of a record whose end has not come."""
+        self._size = 0
+        """Bytes of both."""
+        self._is_in_quotes = False
         self.line = 0
         """The line of the data on which the last record ends."""
         self._record: str | None = None
@@ -118,31 +124,28 @@ class Lines:
         self._has_ended = False
         is_csv = form.name == "csv"
         self._fields = self._csv if is_csv else self._text
-        self._special = form.quote.encode() if is_csv else b"\\"
+        self._goes_on = self._ends_in_quotes if is_csv else _ends_escaped
+        self._special = form.quote if is_csv else "\\"
         if is_csv:
+            self._escaped_quotes = _escaped_quotes(form)
             self._field = _csv_field(form)
             self._not_null = _positions(form.force_not_null, columns)
             self._null = _positions(form.force_null, columns)
 
     def feed(self, piece: bytes, *, last: bool = False) -> Iterator[CopiedRow]:
         """Yield the rows that are whole by now."""
-        data = self._rest + piece
-        if last:
-            self._rest = b""
-            if data and not data.endswith(b"\n"):
-                data += b"\n"
-        else:
-            end = self._whole(data)
-            data, self._rest = data[:end], data[end:]
-            if len(self._rest) > BULK_ROW_BYTES_MAX:
-                raise ProgramLimitExceeded(f"a row has more than {BULK_ROW_BYTES_MAX} bytes")
+        data = self._whole_lines(piece, last)
+        if data is None:
+            return
         try:
             text = data.decode()
-        except UnicodeDecodeError:
+        except UnicodeDecodeError as error:
+            self.line += len(self._held) + data.count(b"\n", 0, error.start) + 1
             raise CharacterNotInRepertoire(_UNREADABLE) from None
         if "\0" in text:
+            self.line += len(self._held) + text.count("\n", 0, text.index("\0")) + 1
             raise CharacterNotInRepertoire(f"{_UNREADABLE}: 0x00")
-        for record in self._records(text):
+        for record in self._records(text, last):
             self.line += 1 + record.count("\n")
             self._record = record
             if self._has_ended:
@@ -155,41 +158,59 @@ class Lines:
                 row = self._row(record)
                 self._record = None
                 yield row
+        self._check_size()
 
-    def _whole(self, data: bytes) -> int:
-        """Return where the last whole record of some bytes ends."""
-        end = data.rfind(b"\n") + 1
-        while end and self._is_open(data[:end]):
-            end = data.rfind(b"\n", 0, end - 1) + 1
-        return end
+    def _whole_lines(self, piece: bytes, last: bool) -> bytes | None:
+        """Return all lines that have ended, and keep what is behind them."""
+        end = len(piece) if last else piece.rfind(b"\n") + 1
+        if not end and not last:
+            self._rest.append(piece)
+            self._size += len(piece)
+            self._check_size()
+            return None
+        data = b"".join((*self._rest, piece[:end]))
+        self._rest = [piece[end:]]
+        self._size += len(piece) - len(data)
+        if last and data and not data.endswith(b"\n"):
+            data += b"\n"
+        return data
 
-    def _is_open(self, data: bytes) -> bool:
-        """Return whether the end of a line belongs to a value: behind a backslash, in quotes."""
-        if self._form.name == "csv":
-            quotes = data.count(self._special)
-            if self._form.escape != self._form.quote:
-                return _open_quotes(data, self._form)
-            return quotes % 2 == 1
-        before = data[:-1].removesuffix(b"\r")
-        return (len(before) - len(before.rstrip(b"\\"))) % 2 == 1 and before != _END.encode()
+    def _check_size(self) -> None:
+        if self._size > BULK_ROW_BYTES_MAX:
+            self.line += len(self._held) + 1
+            raise ProgramLimitExceeded(f"a row has more than {BULK_ROW_BYTES_MAX} bytes")
 
-    def _records(self, text: str) -> Iterator[str]:
-        if not text:
-            return
-        lines = text[:-1].split("\n")
-        kept = ""
+    def _records(self, text: str, last: bool) -> Iterator[str]:
+        """Each line is looked at once, however long its record is."""
+        lines = text[:-1].split("\n") if text else []
+        is_plain = self._special not in text
         for line in lines:
-            whole = kept + line
-            if self._is_open(f"{whole}\n".encode()):
-                kept = whole + "\n"
+            if self._is_in_quotes if is_plain else self._goes_on(line):
+                self._held.append(line)
+                self._size += len(line.encode()) + 1
                 continue
-            kept = ""
-            yield whole.removesuffix("\r")
-        if kept:
-            self.line += kept.count("\n")
-            self._record = kept.removesuffix("\n")
+            record = line
+            if self._held:
+                record = "\n".join((*self._held, line))
+                self._held, self._size = [], sum(map(len, self._rest))
+            yield record.removesuffix("\r")
+        if last and self._held:
+            self.line += len(self._held)
+            self._record = "\n".join(self._held)
             what = "CSV quoted field" if self._form.name == "csv" else "line"
             raise BadCopyFileFormat(f"unterminated {what}")
+
+    def _ends_in_quotes(self, line: str) -> bool:
+        """Return whether the end of a line of CSV belongs to a value."""
+        if self._escaped_quotes is None:
+            if line.count(self._special) % 2:
+                self._is_in_quotes = not self._is_in_quotes
+            return self._is_in_quotes
+        for found in self._escaped_quotes.findall(line):
+            is_quote = found[-1] == self._special
+            if is_quote and (len(found) == 1 or not self._is_in_quotes):
+                self._is_in_quotes = not self._is_in_quotes
+        return self._is_in_quotes
 
     def _row(self, record: str) -> CopiedRow:
         fields = self._fields(record)
@@ -220,14 +241,16 @@ class Lines:
     def _text(self, record: str) -> list[str | None]:
         form = self._form
         if "\\" not in record:
-            return [None if each == form.null else each for each in record.split(form.delimiter)]
+            cut = record.split(form.delimiter, len(self._columns))
+            return [None if each == form.null else each for each in cut]
         cut = _split_text(record, form.delimiter)
         return [None if each == form.null else _ESCAPED.sub(_unescaped, each) for each in cut]
 
     def _csv(self, record: str) -> list[str | None]:
         form = self._form
         if form.quote not in record and not (self._not_null or self._null):
-            return [None if each == form.null else each for each in record.split(form.delimiter)]
+            cut = record.split(form.delimiter, len(self._columns))
+            return [None if each == form.null else each for each in cut]
         fields: list[str | None] = []
         at = 0
         while True:
@@ -235,7 +258,7 @@ class Lines:
             assert found is not None, "a field may be empty"
             fields.append(self._value(found.group(), len(fields)))
             at = found.end()
-            if at >= len(record):
+            if at >= len(record) or len(fields) > len(self._columns):
                 return fields
             at += 1  # the delimiter
             if at == len(record):
@@ -279,26 +302,32 @@ def _unquoted(raw: str, quote: str, escape: str) -> str:
     return pattern.sub(lambda found: found[1] or "", raw)
 
 
-def _open_quotes(data: bytes, form: CopyFormat) -> bool:
-    quote, escape, inside, at = form.quote.encode(), form.escape.encode(), False, 0
-    while at < len(data):
-        each = data[at : at + 1]
-        if inside and each == escape and data[at + 1 : at + 2] in (quote, escape):
-            at += 1
-        elif each == quote:
-            inside = not inside
-        at += 1
-    return inside
+@lru_cache(maxsize=64)
+def _escaped_quotes(form: CopyFormat) -> re.Pattern[str] | None:
+    """The expression of quotes, and of what an escape precedes; None if a quote is its own."""
+    if form.escape == form.quote:
+        return None
+    quote, escape = re.escape(form.quote), re.escape(form.escape)
+    return re.compile(rf"{escape}[{quote}{escape}]|{quote}")
+
+
+def _ends_escaped(line: str) -> bool:
+    """Return whether a backslash stands before the end of a line, and none before that."""
+    line = line.removesuffix("\r")
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _split_text(record: str, delimiter: str) -> list[str]:
     """Cut at delimiters that no backslash precedes."""
     fields: list[str] = []
+    field: list[str] = []
     for part in record.split(delimiter):
-        if fields and (len(fields[-1]) - len(fields[-1].rstrip("\\"))) % 2:
-            fields[-1] += delimiter + part
-        else:
-            fields.append(part)
+        field.append(part)
+        if (len(part) - len(part.rstrip("\\"))) % 2 == 0:
+            fields.append(delimiter.join(field))
+            field = []
+    if field:
+        fields.append(delimiter.join(field))
     return fields
 
 
