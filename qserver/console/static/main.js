@@ -8,18 +8,28 @@ import { Shell } from "./shell/shell.js";
 
 const app = new App();
 let shell = null;
+let owner = null;
 
+/** Ask for a key. What waits in the parts is there again for the key that it was of. */
 function begin(words) {
   shell?.unmount();
-  shell = null;
+  if (!words) leave();
   document.title = "qserver console";
   signIn(app, words, enter);
 }
 
+function leave() {
+  shell?.close();
+  shell = null;
+}
+
 async function enter() {
   await app.session.refresh(app.api);
+  const { database } = app;
   await app.begin();
-  shell = new Shell(app, begin);
+  if (owner !== app.session.record.key_id || database !== app.database) leave();
+  owner = app.session.record.key_id;
+  shell ??= new Shell(app, begin);
   await shell.mount();
 }
 

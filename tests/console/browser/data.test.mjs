@@ -181,7 +181,7 @@ for (const [name, options] of [
   test(`no barrier in ${name}`, async () => {
     const page = await signedIn("data/orders", options);
     await page.locator(".grid-cell").first().waitFor();
-    await picture(page, name);
+    if (name === "data-phone") await picture(page, name);
     assert.deepEqual(await barriers(page), []);
     const small = await page.locator(".part-head a, .part-head button").evaluateAll((all) =>
       all.map((each) => [each.ariaLabel ?? each.textContent, each.getBoundingClientRect()])

@@ -218,7 +218,7 @@ test("keys are made with scopes or statements, rotated and revoked", withPage("a
   await page.getByRole("button", { name: "Make it" }).click();
   await page.getByRole("dialog", { name: "The key browsers" }).waitFor();
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "1 statements" }).waitFor();
+  await page.getByRole("button", { name: "1 statement" }).waitFor();
   assert.deepEqual(await barriers(page), []);
   await page.getByRole("row", { name: /reader/ }).getByRole("button", { name: "Revoke" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();

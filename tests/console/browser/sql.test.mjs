@@ -216,7 +216,7 @@ for (const [name, options] of [
 ]) {
   test(`no barrier in ${name}`, withPage("sql", async (page) => {
     await run(page, "-- the ten best customers of this year\nSELECT 'customer ' || n AS customer, n * 7 AS orders, n * 99.5 AS total,\n       TIMESTAMPTZ '2026-01-01Z' + n * interval '1 day' AS last_order\nFROM generate_series(1, 40) AS t(n)\nORDER BY orders DESC;");
-    await picture(page, name);
+    if (name !== "sql-phone") await picture(page, name);
     assert.deepEqual(await barriers(page), []);
     const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(sideways <= 0, "the page scrolls sideways");

@@ -4,7 +4,7 @@ import { button, field, fill, h } from "../core/dom.js";
 import { confirmed, formDialog, openDialog } from "../core/dialog.js";
 import { copy } from "../core/files.js";
 import { telling } from "../core/notice.js";
-import { moment } from "../core/values.js";
+import { moment, plural } from "../core/values.js";
 import { tableOf } from "../data/definition.js";
 
 const SCOPES = ["data:read", "data:write", "schema", "databases", "keys", "admin"];
@@ -27,7 +27,7 @@ export async function keys(place, app) {
 function row(app, key, again) {
   const statements = key.statements && Object.keys(key.statements);
   const may = statements
-    ? h("button", { type: "button", class: "link", on: { click: () => showStatements(key) } }, `${statements.length} statements`)
+    ? h("button", { type: "button", class: "link", on: { click: () => showStatements(key) } }, plural(statements.length, "statement"))
     : key.scopes.map((scope) => h("span", { class: "tag" }, scope));
   const isOwn = key.id === app.session.record.key_id;
   const actions = key.state === "active" && [

@@ -6,7 +6,9 @@ import { notify, telling } from "../core/notice.js";
 import { bytes, counted, moment, textOf } from "../core/values.js";
 import { tableOf } from "../data/definition.js";
 
-const CLIENTS = "SELECT pid, usename, application_name, state, backend_start, query FROM pg_stat_activity ORDER BY backend_start";
+const CLIENTS =
+  "SELECT pid, application_name, state, backend_start, query FROM pg_stat_activity" +
+  " WHERE pid <> pg_backend_pid() ORDER BY backend_start";
 const SHOWN_MAX = 500;
 
 export async function sessions(place, app) {
@@ -94,7 +96,16 @@ async function rollBack(app, { id, rows_changed: changed }, again) {
   await again();
 }
 
-function clientsTable({ columns, rows }) {
+function clientsTable({ rows }) {
   if (rows.length === 0) return none("None is connected to this database.");
-  return tableOf(columns, rows.map((row) => h("tr", {}, row.map((value) => h("td", { class: "mono" }, textOf(value))))));
+  const lines = rows.map(([pid, program, state, begun, query]) => h(
+    "tr",
+    {},
+    h("th", { scope: "row", class: "mono" }, textOf(pid)),
+    h("td", {}, program),
+    h("td", {}, state),
+    h("td", {}, moment(begun)),
+    h("td", { class: "mono" }, query),
+  ));
+  return tableOf(["Number", "Program", "State", "Begun", "Newest statement"], lines);
 }

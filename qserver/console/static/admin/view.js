@@ -38,6 +38,7 @@ class AdminView {
     const links = FORMS.map(([name, title]) => h("a", { href: `#/admin/${name}`, class: "button small", "aria-current": name === form ? "page" : undefined }, title));
     const place = h("div", { class: "pad", tabindex: 0, role: "region", "aria-label": FORMS.find(([name]) => name === form)[1] });
     fill(this.element, h("div", { class: "part-head" }, h("h1", {}, "Admin"), h("div", { class: "segments wraps", role: "group", "aria-label": "Shown" }, links)), place);
+    links.find((link) => link.hasAttribute("aria-current")).scrollIntoView({ block: "nearest", inline: "nearest" });
     try {
       await this.draw[form](place, this.app);
     } catch (error) {

@@ -17,6 +17,11 @@ export class ServerError extends Error {
     this.requestId = error.request_id ?? null;
     this.diff = diff;
   }
+
+  /** The code to show; that of a lost connection is the page's own. */
+  get told() {
+    return this.code === "lost" ? null : this.code;
+  }
 }
 
 const CONTROL = /^\/v1\/(session|databases|keys|organizations?|signup)\b/;
@@ -28,6 +33,8 @@ export class Api {
     this.dataUrl = dataUrl;
     this.controlUrl = controlUrl;
     this.onUnauthorized = onUnauthorized;
+    this.pending = 0;
+    this.onPending = () => {};
   }
 
   /** Where programs reach the server. */
@@ -37,9 +44,14 @@ export class Api {
 
   /** The JSON of an answer, or null if it has no body. Raises ServerError. */
   async call(method, path, options = {}) {
-    const response = await this.open(method, path, options);
-    const text = await reading(response.text());
-    return text === "" ? null : this.#checked(decode(text), response.status);
+    this.onPending((this.pending += 1));
+    try {
+      const response = await this.open(method, path, options);
+      const text = await reading(response.text());
+      return text === "" ? null : this.#checked(decode(text), response.status);
+    } finally {
+      this.onPending((this.pending -= 1));
+    }
   }
 
   get(path, query, options = {}) {

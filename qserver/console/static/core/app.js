@@ -11,6 +11,7 @@ export class App {
     this.session = new Session();
     this.onSignedOut = () => {};
     this.api = new Api(this.session, meta("data-url"), meta("control-url"), () => {
+      if (!this.session.token) return; // several requests are refused at once
       this.session.forget();
       this.onSignedOut("Your session has ended. Sign in again.");
     });

@@ -19,6 +19,11 @@ export function openDialog(title, content, { wide = false } = {}) {
   return dialog;
 }
 
+/** Close all that are open: what they are about is no longer shown. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+}
+
 /** Where the focus goes first: a field, else what the dialog is for, else its first button. */
 function firstControl(body) {
   const find = (wanted) => body.querySelector(wanted);
@@ -68,7 +73,12 @@ export function formDialog(title, fields, action, submit, options = {}) {
         }
       };
       const buttons = h("div", { class: "buttons" }, button("Cancel", close), send);
-      return h("form", { on: { submit: onSubmit }, class: "form" }, fields, problem, buttons);
+      const onKey = (event) => {
+        if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+        event.preventDefault(); // Enter alone is a line of a text
+        event.currentTarget.requestSubmit();
+      };
+      return h("form", { on: { submit: onSubmit, keydown: onKey }, class: "form" }, fields, problem, buttons);
     },
     options,
   );

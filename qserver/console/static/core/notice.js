@@ -8,7 +8,9 @@ const SHOWN_MAX = 4;
 
 const corner = h("div", { class: "notices", role: "status", "aria-live": "polite" });
 
+/** Show them from now on; what was told before is of a session that has ended. */
 export function mountNotices() {
+  corner.replaceChildren();
   document.body.append(corner);
 }
 
@@ -20,7 +22,7 @@ export function notify(text) {
 /** Tell of an error; what was cancelled by hand is none. */
 export function tellError(error) {
   if (error.name === "AbortError") return;
-  show(error.code ? `${wordsOf(error)} (${error.code})` : String(error.message), "notice bad");
+  show(error.told ? `${wordsOf(error)} (${error.told})` : wordsOf(error), "notice bad");
 }
 
 /** A listener that tells of the errors of its work. */

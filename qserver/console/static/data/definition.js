@@ -13,7 +13,7 @@ export async function definition(app, table, relations) {
       {},
       h("th", { scope: "row", class: "mono" }, column.name, " ", column.primary_key && h("span", { class: "tag accent" }, "key")),
       h("td", { class: "mono" }, column.type),
-      h("td", {}, column.nullable ? "" : "NOT NULL"),
+      h("td", {}, column.nullable ? "" : "not null"),
       h("td", { class: "mono" }, column.default ?? ""),
       h("td", {}, key && h("a", { href: `${linkTo(key.references)}/definition` }, `${key.references} (${key.referenced_columns.join(", ")})`)),
     );
@@ -25,7 +25,7 @@ export async function definition(app, table, relations) {
   return h(
     "div",
     { class: "definition", tabindex: 0, role: "region", "aria-label": `Definition of ${table.name}` },
-    h("section", {}, h("h2", {}, "Columns"), tableOf(["Column", "Type", "", "Default", "Refers to"], columns)),
+    h("section", {}, h("h2", {}, "Columns"), tableOf(["Column", "Type", "Nullable", "Default", "Refers to"], columns)),
     list("Constraints", constraints.map(([name, text]) => h("li", {}, h("code", {}, `${name}: ${text}`)))),
     list("Indexes", indexes.map((text) => h("li", {}, h("code", {}, text)))),
     list("Referred to by", into),

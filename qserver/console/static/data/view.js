@@ -37,14 +37,23 @@ class DataView {
     this.stopListening();
   }
 
+  isUnsaved() {
+    return this.table?.edits.size > 0;
+  }
+
+  discard() {
+    this.table.edits.clear();
+  }
+
   async show([name, form, filters]) {
-    if (this.table?.edits.size > 0 && this.table.table.name !== name) {
+    if (this.isUnsaved() && this.table.table.name !== name) {
       const words = "Changes that were not applied will be lost.";
       if (!(await confirmed("Leave this table?", words, "Leave"))) {
-        history.back();
+        location.hash = this.at;
         return;
       }
     }
+    this.at = location.hash;
     const turn = (this.turn = {});
     const relations = await relationsOf(this.app);
     if (this.turn !== turn) return; // something else is to be shown by now
@@ -75,6 +84,6 @@ class DataView {
     const count = h("span", { class: "quiet" }, isView ? "view" : counted(rows));
     const given = { href: `#/data/${encodeURIComponent(name)}`, class: "list-item" };
     if (name === this.name) given["aria-current"] = "page";
-    return h("li", {}, h("a", given, icon(isView ? "eye" : "table"), h("span", { class: "list-name" }, name), count));
+    return h("li", {}, h("a", given, icon(isView ? "eye" : "table"), h("span", { class: "list-name", title: name }, name), count));
   }
 }

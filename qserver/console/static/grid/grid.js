@@ -18,6 +18,7 @@ const WIDTH_MIN = 64;
 const WIDTH_MAX = 340;
 const CHARACTER = 7.7;
 const SAMPLE = 200;
+const BREAKS = /\r\n|\r|\n/g;
 
 export class Grid {
   /**
@@ -182,7 +183,7 @@ export class Grid {
     else if (isNumeric(this.types[column] ?? "")) classes.push("is-number");
     const own = this.options.cellClass?.(row, at, column);
     if (own) classes.push(own);
-    const text = textOf(value);
+    const text = textOf(value).slice(0, CELL_TEXT_MAX + 1).replace(BREAKS, "↵");
     const given = {
       id: this.#cellId(at, column),
       class: classes.join(" "),

@@ -3,7 +3,7 @@
 import { button, fill, h } from "../core/dom.js";
 import { wordsOf } from "../core/api.js";
 import { follow } from "../core/follow.js";
-import { counted } from "../core/values.js";
+import { plural } from "../core/values.js";
 import { Grid } from "../grid/grid.js";
 import { showCell } from "../grid/cell.js";
 import { ChangeLog } from "./log.js";
@@ -121,7 +121,7 @@ class LiveQuery {
       for (const [row, { until }] of this.glowing) if (until < performance.now()) this.glowing.delete(row);
       this.grid.rows = result.rows;
       this.grid.refresh();
-      fill(this.words, h("span", { class: "tag good" }, "live"), ` ${counted(result.rows.length)} rows at version ${version}`);
+      fill(this.words, h("span", { class: "tag good" }, "live"), ` ${plural(result.rows.length, "row")} at version ${version}`);
     }, DRAWN_EVERY_MS);
   }
 

@@ -4,7 +4,7 @@
 import { button, fill, h } from "../core/dom.js";
 import { openDialog } from "../core/dialog.js";
 import { forget, keep, kept } from "../core/kept.js";
-import { counted, moment } from "../core/values.js";
+import { moment, plural } from "../core/values.js";
 
 const ENTRIES_MAX = 200;
 const TEXT_MAX = 20_000;
@@ -68,7 +68,7 @@ function item(entry, close, take) {
   };
   const outcome = entry.error
     ? h("span", { class: "tag bad" }, entry.error)
-    : h("span", { class: "tag" }, `${counted(entry.rows ?? 0)} rows`);
+    : h("span", { class: "tag" }, plural(entry.rows ?? 0, "row"));
   const about = h("div", { class: "row hint" }, moment(entry.at), `· ${entry.database}`, outcome);
   const text = entry.sql.length > 600 ? `${entry.sql.slice(0, 600)}…` : entry.sql;
   return h("li", {}, h("button", { type: "button", class: "entry", on: { click: choose } }, h("pre", {}, text), about));

@@ -116,7 +116,7 @@ export class ResultView {
         error.detail && h("p", {}, error.detail),
         error.hint && h("p", {}, error.hint),
         error.conflict && h("p", { class: "mono" }, encode(error.conflict)),
-        h("p", { class: "hint" }, [error.code && `Code ${error.code}`, place, error.requestId && `request ${error.requestId}`].filter(Boolean).join(" · ")),
+        h("p", { class: "hint" }, [error.told && `Code ${error.told}`, place, error.requestId && `request ${error.requestId}`].filter(Boolean).join(" · ")),
       ),
     );
   }
