@@ -332,7 +332,12 @@ def interval(fields: str | None = None, precision: int | None = None) -> SqlType
 
 
 def array_of(element: SqlType) -> SqlType:
-    """The array type of the element; dimensions are not part of the type."""
+    """The array type of the element; dimensions are not part of the type.
+
+    Of int2vector and oidvector it is the array of what they are of: one dimension more.
+    """
+    if is_vector(element):
+        return SqlType(Kind.ARRAY, element=element.element)
     return element if element.kind is Kind.ARRAY else SqlType(Kind.ARRAY, element=element)
 
 

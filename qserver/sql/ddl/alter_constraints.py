@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
 from qserver.errors import InvalidTableDefinition, UndefinedObject, WrongObjectType
 from qserver.sql import ast
@@ -16,7 +18,13 @@ from qserver.sql.ddl.constraints import (
     with_unique,
 )
 from qserver.sql.ddl.create_table import check_definition
-from qserver.sql.ddl.dependencies import foreign_key_dependent, require_no_dependents
+from qserver.sql.ddl.dependencies import (
+    Dependent,
+    foreign_key_dependent,
+    require_no_dependents,
+    view_dependent,
+    with_hanging,
+)
 from qserver.sql.ddl.names import choose_relation_name, constraint_names, require_free
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import (
@@ -28,6 +36,7 @@ from qserver.sql.ddl.rewrite import (
     rewrite,
     with_new_trees,
 )
+from qserver.sql.ddl.view_texts import is_unharmed, views_using
 from qserver.values.constraints import ForeignKey
 from qserver.values.identifiers import catalog_key
 from qserver.values.schema import Index, Table
@@ -116,7 +125,7 @@ def drop_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> Ddl
     if checks != table.checks or keys != table.foreign_keys:
         work.transaction.define(table.key, replace(table, checks=checks, foreign_keys=keys))
         return 0
-    _release(work, table, name, action.cascade)
+    yield from _release(work, table, name, action.cascade)
     table = work.table_now(table.key)
     if name == table.primary_key_name:
         yield from drop_primary_key(work, table)
@@ -126,9 +135,11 @@ def drop_constraint(work: DdlPort, table: Table, action: ast.AlterAction) -> Ddl
     return 0
 
 
-def _release(work: DdlPort, table: Table, name: str, cascade: bool) -> None:
-    """Refuse or drop the foreign keys that depend on this constraint."""
+def _release(work: DdlPort, table: Table, name: str, cascade: bool) -> DdlSteps:
+    """Refuse or drop the foreign keys and views that depend on this constraint."""
     found = []
+    if name == table.primary_key_name:
+        found += yield from _grouped_by_key(work, table)
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
             for key in other.foreign_keys:
@@ -136,6 +147,19 @@ def _release(work: DdlPort, table: Table, name: str, cascade: bool) -> None:
                     dependent = foreign_key_dependent(other, key.name)
                     found.append(replace(dependent, on=f"index {name}"))
     require_no_dependents(work, f"constraint {name} on table {table.name}", found, cascade)
+    return 0
+
+
+def _grouped_by_key(work: DdlPort, table: Table) -> Generator[Any, Any, list[Dependent]]:
+    """Return the views that GROUP BY the primary key, and name other columns: each is tried."""
+    found = []
+    keyless = reshaped(table, table.columns, lambda at: at, keyless=True)
+    work.transaction.define(table.key, keyless)
+    for view in views_using(work, table.key):
+        if not (yield from is_unharmed(work, view)):
+            found.append(view_dependent(view))
+    work.transaction.define(table.key, table)
+    return with_hanging(work, found)
 
 
 def _guard(table: Table, key: ForeignKey) -> str | None:

@@ -35,8 +35,8 @@ from qserver.sql.ddl.alter_constraints import (
     validate_constraint,
 )
 from qserver.sql.ddl.alter_types import alter_type
-from qserver.sql.ddl.columns import next_of
 from qserver.sql.ddl.dependencies import owned_sequences
+from qserver.sql.ddl.named_in_texts import with_other_name
 from qserver.sql.ddl.names import (
     is_taken,
     missing,
@@ -52,7 +52,7 @@ from qserver.sql.ddl.views import rename_view_column, set_view_default, set_view
 from qserver.sql.ddl.words import check_table_options
 from qserver.values.enumeration import Enumeration
 from qserver.values.extensions import Extension
-from qserver.values.identifiers import catalog_key
+from qserver.values.identifiers import catalog_key, qualified
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table
 from qserver.values.shared_comments import SharedComment
@@ -231,7 +231,9 @@ def _move(
     work.transaction.define(old.key, None)
     work.transaction.define(new.key, new)
     for other in list(work.transaction.catalog.definitions()):
-        if isinstance(other, Table):
+        if isinstance(old, Sequence) and isinstance(other, Table | View):
+            _follow_sequence(work, other, old, new)
+        elif isinstance(other, Table):
             _follow_in_table(work, other, old, new)
         elif isinstance(other, Sequence) and other.owner is not None and other.owner[0] == old.key:
             work.transaction.define(other.key, replace(other, owner=(new.key, other.owner[1])))
@@ -250,6 +252,11 @@ def _rename(work: DdlPort, relation: Relation, action: ast.AlterAction) -> Moved
 def _set_schema(work: DdlPort, relation: Relation, action: ast.AlterAction) -> Moved:
     if TEMPORARY in (action.new_name, relation.schema) and action.new_name != relation.schema:
         raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
+    if isinstance(relation, Sequence) and relation.owner is not None:
+        raise FeatureNotSupported(
+            "cannot move an owned sequence into another schema",
+            detail=f'Sequence "{relation.name}" is linked to a table, and moves with it.',
+        )
     schema, _ = new_place(work, (action.new_name, relation.name))
     return _move(work, relation, schema, relation.name)
 
@@ -278,20 +285,28 @@ def _follow_in_table(work: DdlPort, table: Table, old: Relation, new: Relation) 
             for key in table.foreign_keys
         )
         changed = replace(changed, foreign_keys=keys)
-    elif isinstance(new, Sequence):
-        columns = tuple(
-            replace(
-                column,
-                sequence=new.key,
-                default=next_of(new) if column.default is not None else None,
-            )
-            if column.sequence == old.key
-            else column
-            for column in table.columns
-        )
-        changed = replace(changed, columns=columns)
     if changed != table:
         work.transaction.define(table.key, changed)
+
+
+def _follow_sequence(work: DdlPort, user: Table | View, old: Sequence, new: Relation) -> None:
+    """Write the new name of a sequence where the texts of a table or view name it."""
+    written = qualified(new.schema, new.name).replace("'", "''")
+    changed = with_other_name(work.statements, user, old, f"'{written}'")
+    if isinstance(changed, View):
+        defaults = tuple(
+            (name, text, new.key if owner == old.key else owner)
+            for name, text, owner in changed.defaults
+        )
+        changed = replace(changed, defaults=defaults)
+    else:
+        columns = tuple(
+            replace(column, sequence=new.key) if column.sequence == old.key else column
+            for column in changed.columns
+        )
+        changed = replace(changed, columns=columns)
+    if changed != user:
+        work.transaction.define(user.key, changed)
 
 
 # --- indexes -------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ from dataclasses import replace
 from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParameterValue
 from qserver.sql import ast
 from qserver.sql.ddl.dependencies import is_of
+from qserver.sql.ddl.labels_in_texts import labels_in, users_of_label, with_label
+from qserver.sql.ddl.named_in_texts import with_other_name
 from qserver.sql.ddl.names import new_place
 from qserver.sql.ddl.port import DdlPort, DdlSteps
 from qserver.sql.ddl.rewrite import count_written
-from qserver.sql.ddl.texts_of_types import follow_type
 from qserver.values.enumeration import Enumeration, Label
+from qserver.values.identifiers import quote_identifier
 from qserver.values.keys import Row
 from qserver.values.relations import View
 from qserver.values.schema import Table, check_name
@@ -73,7 +75,12 @@ def _rename_value(work: DdlPort, old: Enumeration, action: ast.AlterAction) -> D
         Label(new_text, label.position) if label == text else label for label in old.labels
     )
     tables = [each for each in _tables(work) if any(is_of(c.type, old) for c in each.columns)]
+    literals = {}
+    for user in users_of_label(work, text):
+        literals[user.key] = yield from labels_in(work, user, old, text)
     _replace(work, old, replace(old, labels=labels))
+    for key, found in literals.items():
+        yield from with_label(work, key, found, text, new_text)
     by_position = {label.position: label for label in labels}
     for table in tables:
         yield from _relabel(work, table, old, by_position)
@@ -115,9 +122,13 @@ def _move(work: DdlPort, old: Enumeration, schema: str, name: str) -> None:
         raise DuplicateObject(f'type "{name}" already exists{where}')
     work.transaction.define(old.key, None)
     _replace(work, old, new)
+    written = f"{quote_identifier(new.schema)}.{quote_identifier(new.name)}"
     for other in list(work.transaction.catalog.definitions()):
         if isinstance(other, Table | View):
-            found = follow_type(work.statements, other, old, new)
+            found = with_other_name(work.statements, other, old, written)
+            if isinstance(found, View):
+                uses = tuple(new.key if each == old.key else each for each in found.uses)
+                found = replace(found, uses=uses)
             if found != other:
                 work.transaction.define(other.key, found)
 

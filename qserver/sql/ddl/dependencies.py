@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from qserver.errors import DependentObjectsStillExist
+from qserver.sql.ddl.named_in_texts import names, places_in_query
 from qserver.sql.ddl.names import described
 from qserver.sql.ddl.port import DdlPort
 from qserver.values.enumeration import Enumeration
@@ -44,9 +45,12 @@ def dependents(
     found = [
         replace(dependent, on=what)
         for other in (work.transaction.catalog.definitions() if among is None else among)
-        for dependent in _dependents_in(other, definition)
         if other.key != key and other.key not in going
+        for dependent in _dependents_in(work, other, definition)
     ]
+    if isinstance(definition, Table):
+        for sequence in owned_sequences(work, key):
+            found += dependents(work, sequence, (*going, key), among)
     return with_hanging(work, found, going)
 
 
@@ -83,20 +87,51 @@ def require_no_dependents(
         dependent.remove(work)
 
 
-def _dependents_in(other: Definition, definition: Definition) -> Iterator[Dependent]:
+def _dependents_in(work: DdlPort, other: Definition, definition: Definition) -> Iterator[Dependent]:
+    named = definition if isinstance(definition, Sequence | Enumeration) else None
     if isinstance(other, View):
-        if definition.key in other.uses or _has_type(other, definition):
+        if (
+            definition.key in other.uses
+            or _has_type(other, definition)
+            or (named is not None and places_in_query(work.statements, other.text, named))
+        ):
             yield view_dependent(other)
-        for name, _, sequence in other.defaults:
-            if isinstance(definition, Sequence) and sequence == definition.key:
+        for name, text, sequence in other.defaults:
+            if named is not None and (sequence == named.key or names(work.statements, text, named)):
                 yield _view_default_dependent(other, name)
     elif isinstance(other, Table):
         for key in other.foreign_keys:
             if isinstance(definition, Table) and key.table == definition.key:
                 yield foreign_key_dependent(other, key.name)
-        if isinstance(definition, Sequence | Enumeration):
-            for column in other.columns:
-                yield from _dependents_of_column(other, column, definition)
+        if named is not None:
+            yield from _dependents_in_texts(work, other, named)
+
+
+def _dependents_in_texts(
+    work: DdlPort, table: Table, named: Sequence | Enumeration
+) -> Iterator[Dependent]:
+    """Columns, defaults, constraints and indexes of a table that need a type or a sequence."""
+    for at, column in enumerate(table.columns):
+        place = f"column {column.name} of table {table.name}"
+        if isinstance(named, Enumeration) and needs_type(work, column, named):
+            for index in table.indexes if column.hidden else ():
+                if at in index.columns:
+                    yield Dependent(f"index {index.name}", _refuse_to_guess)
+            if not column.hidden:
+                yield Dependent(place, _refuse_to_guess)
+        elif column.default is not None and (
+            column.sequence == named.key or names(work.statements, column.default, named)
+        ):
+            yield default_dependent(table, column)
+    for check in table.checks:
+        if names(work.statements, check.text, named):
+            yield _check_dependent(table, check.name)
+
+
+def needs_type(work: DdlPort, column: Column, named: Enumeration) -> bool:
+    """Tell whether a column is of an enum, or computed by means of it."""
+    text = column.generated
+    return is_of(column.type, named) or (text is not None and names(work.statements, text, named))
 
 
 def view_dependent(view: View) -> Dependent:
@@ -120,18 +155,21 @@ def foreign_key_dependent(table: Table, name: str) -> Dependent:
     )
 
 
-def _dependents_of_column(
-    table: Table, column: Column, definition: Definition
-) -> Iterator[Dependent]:
-    place = f"column {column.name} of table {table.name}"
-    if isinstance(definition, Sequence):
-        if column.sequence == definition.key and column.default is not None:
-            yield Dependent(
-                f"default value for {place}",
-                lambda work: _change_column(work, table.key, column.name, default=None),
-            )
-    elif isinstance(definition, Enumeration) and is_of(column.type, definition):
-        yield Dependent(place, _refuse_to_guess)
+def default_dependent(table: Table, column: Column) -> Dependent:
+    return Dependent(
+        f"default value for column {column.name} of table {table.name}",
+        lambda work: _change_column(work, table.key, column.name, default=None),
+    )
+
+
+def _check_dependent(table: Table, name: str) -> Dependent:
+    def remove(work: DdlPort) -> None:
+        now = work.find(table.key)
+        if isinstance(now, Table):
+            kept = tuple(each for each in now.checks if each.name != name)
+            work.transaction.define(table.key, replace(now, checks=kept))
+
+    return Dependent(f"constraint {name} on table {table.name}", remove)
 
 
 def _has_type(other: View, definition: Definition) -> bool:
@@ -147,7 +185,7 @@ def is_of(sql_type: SqlType, enumeration: Enumeration) -> bool:
 
 
 def _refuse_to_guess(work: DdlPort) -> None:
-    """Unreachable: DROP TYPE … CASCADE has already removed the columns of the type."""
+    """Unreachable: DROP TYPE … CASCADE has already removed the columns and indexes of the type."""
     raise AssertionError("a column of a dropped type is still there")
 
 

@@ -14,7 +14,7 @@ from qserver.sql import ast
 from qserver.sql.ddl.dependencies import (
     USE_CASCADE,
     drop_definition,
-    is_of,
+    needs_type,
     owned_sequences,
 )
 from qserver.sql.ddl.names import (
@@ -78,11 +78,19 @@ def _drop_definitions(work: DdlPort, node: ast.Drop) -> DdlSteps:
 def _drop_columns_of(work: DdlPort, enumeration: Enumeration, going: Collection[str]) -> DdlSteps:
     for table in work.transaction.catalog.definitions():
         if isinstance(table, Table):
-            for column in table.columns:
-                if is_of(column.type, enumeration):
-                    if table.key not in going:
-                        work.cascaded[f"column {column.name} of {described(table)}"] = None
-                    yield from drop_column_of(work, work.table_now(table.key), column.name)
+            for at, column in enumerate(table.columns):
+                if not needs_type(work, column, enumeration):
+                    continue
+                if column.hidden:
+                    for index in [each for each in table.indexes if at in each.columns]:
+                        work.cascaded[f"index {index.name}"] = None
+                        yield from _drop_index_of(work, work.table_now(table.key), index.name)
+                    continue
+                if table.key not in going:
+                    work.cascaded[f"column {column.name} of {described(table)}"] = None
+                now = work.table_now(table.key)
+                if column.name in now.positions:  # not gone with another column
+                    yield from drop_column_of(work, now, column.name)
     return 0
 
 
@@ -144,8 +152,15 @@ def _drop_index(work: DdlPort, node: ast.Drop, name: tuple[str, ...]) -> DdlStep
             f"cannot drop index {last} because constraint {last} on table {table.name} requires it",
             hint=f"You can drop constraint {last} on table {table.name} instead.",
         )
-    work.transaction.drop_trees(table.index(last).id)
-    bare = table.without_index(last)
+    yield from _drop_index_of(work, table, last)
+    return 0
+
+
+def _drop_index_of(work: DdlPort, table: Table, name: str) -> DdlSteps:
+    if name not in [index.name for index in table.indexes]:
+        return 0  # gone with a column
+    work.transaction.drop_trees(table.index(name).id)
+    bare = table.without_index(name)
     work.transaction.define(table.key, bare)
     unused = unused_hidden_columns(bare)
     if unused:

@@ -8,6 +8,8 @@ from typing import Any
 
 from qserver.sql.ddl.dependencies import (
     Dependent,
+    default_dependent,
+    dependents,
     drop_definition,
     foreign_key_dependent,
     owned_sequences,
@@ -35,6 +37,10 @@ def drop_column_of(work: DdlPort, table: Table, name: str, cascade: bool = True)
     what = f"column {name} of table {table.name}"
     own = [Dependent(f"column {each} of table {table.name}", _nothing) for each in shown]
     outside = with_hanging(work, (yield from _outside(work, table, name)))
+    itself = default_dependent(table, table.column(name)).text
+    for each in (*shown, name):
+        for sequence in owned_sequences(work, table.key, each):
+            outside += [one for one in dependents(work, sequence, ()) if one.text != itself]
     require_no_dependents(work, what, own + outside, cascade, table.name)
     now = work.table_now(table.key)
     yield from without_columns(work, now, {table.position(name), *dependent})

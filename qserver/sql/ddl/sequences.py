@@ -22,7 +22,6 @@ from qserver.sql.ddl.port import TAKEN, DdlPort, DdlSteps
 from qserver.values.admission import admitter
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Sequence
-from qserver.values.temporary import TEMPORARY
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
 SequenceOptions = Many[tuple[str, Any]]
@@ -216,7 +215,7 @@ def _owned(work: DdlPort, sequence: Sequence, options: SequenceOptions) -> Seque
                 hint="Specify OWNED BY table.column or OWNED BY NONE.",
             )
         table = find_table(work, value.parts[:-1])
-        if (table.schema == TEMPORARY) != (sequence.schema == TEMPORARY):
+        if table.schema != sequence.schema:
             raise NotInPrerequisiteState("sequence must be in same schema as table it is linked to")
         return replace(sequence, owner=(table.key, table.column(value.parts[-1]).name))
     return sequence

@@ -31,6 +31,7 @@ from qserver.sql.ddl.view_columns import (
     rewritten,
     unquoted,
 )
+from qserver.sql.plan import OutputColumn
 from qserver.values.identifiers import quoted
 from qserver.values.relations import View
 from qserver.values.schema import Table
@@ -201,13 +202,17 @@ def _redefine(work: DdlPort, views: Sequence[View], what: str) -> Generator[Any,
 
 def is_unharmed(work: DdlPort, view: View) -> Generator[Any, Any, bool]:
     """Tell whether a view still has the columns that it was created with."""
-    target = ast.Target(ast.Star())
-    query = ast.Query(ast.Select((target,), (ast.TableRef(view.path),)))
     try:
-        found = yield from work.statements.columns_of(query, ())
+        found = yield from columns_now(work, view)
     except StatementError:  # a name, a function, or a column of the view is gone
         return False
     return tuple((column.name, column.type) for column in found) == view.columns
+
+
+def columns_now(work: DdlPort, view: View) -> Generator[Any, Any, tuple[OutputColumn, ...]]:
+    """Return the columns that a view has by its text."""
+    query = ast.Query(ast.Select((ast.Target(ast.Star()),), (ast.TableRef(view.path),)))
+    return (yield from work.statements.columns_of(query, ()))
 
 
 def _with_source(
