@@ -22,10 +22,12 @@ from tests.given import hide
 from tests.hung import Silence, noticed
 from tests.progress import FewDots
 from tests.sampling import NIGHTLY, SEED, left_for_the_night
+from tests.sharing import Sharing
 
 ROOT: Final = Path(__file__).parents[1]
 
 LONG: Final = (
+    "tests/web/contract",
     "tests/hostile/test_hostile.py",
     "tests/processes",
     "tests/simulations/test_repeatable.py",
@@ -71,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(FewDots())
     if config.getoption("dist") != "no" and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Silence())
+        config.pluginmanager.register(Sharing())
 
 
 def pytest_collection_finish() -> None:

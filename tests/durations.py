@@ -12,6 +12,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +21,24 @@ import pytest
 FILE: Final = Path(__file__).parents[1] / ".test-durations.json"
 LONGEST: Final = 25
 PROCESSOR: Final = "processor seconds"
+TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 _Times = dict[str, tuple[float, float]]
 
 
 def processor_seconds() -> float:
-    """Of this process and of its children that have ended."""
-    return sum(os.times()[:4])
+    """Of this process, of its children that have ended, and of forked servers that have."""
+    return sum(os.times()[:4]) + _of_forked_servers()
+
+
+def _of_forked_servers() -> float:
+    """Of the process that forks servers, and of those of its own that have ended."""
+    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # there is none, or no /proc
+        return 0.0
+    return sum(map(int, fields[11:15])) / TICKS
 
 
 class Durations:

@@ -4,6 +4,7 @@
 
     @pytest.mark.nightly                                            a test only for the night
     @pytest.mark.long                                               a tenth of these by day
+    @pytest.mark.half                                               half of these
     @pytest.mark.parametrize("mutant", sampled(MUTANTS, 30), …)     30 by day, all at night
     @settings(max_examples=examples(150))                           50 by day, 150 at night
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Final, TypeVar
@@ -55,8 +56,9 @@ NIGHTLY: Final = GIVEN.get("QSERVER_NIGHTLY", "") not in ("", "0")
 SEED: Final = _seed()
 os.environ["QSERVER_TEST_SEED"] = str(SEED)
 
-SHARE_OF_LONG: Final = 1 / 10
-"""How many of the tests that take a second or more are run by day."""
+SHARES: Final[Mapping[str, float]] = {"long": 1 / 10, "half": 1 / 2}
+"""How many of the tests with a marker are run by day: of those that take a second or more, and of
+those that take a third of one."""
 
 
 def drawn(things: Sequence[Thing], count: int, always: Collection[Thing] = ()) -> list[Thing]:
@@ -84,7 +86,7 @@ def examples(at_night: int) -> int:
 
 
 def left_for_the_night(item: pytest.Item) -> bool:
-    """Whether a test is not run by day. Of the long ones the seed draws a tenth, unless the
+    """Whether a test is not run by day. Of those that take long the seed draws a share, unless the
     developer names files: then it is these that are to be run."""
     if NIGHTLY:
         return False
@@ -92,8 +94,5 @@ def left_for_the_night(item: pytest.Item) -> bool:
         return True
     if item.config.args_source is pytest.Config.ArgsSource.ARGS:
         return False
-    return item.get_closest_marker("long") is not None and not _is_drawn(item.nodeid)
-
-
-def _is_drawn(name: str) -> bool:
-    return Random(f"{SEED} {name}").random() < SHARE_OF_LONG
+    share = min((SHARES.get(marker.name, 1.0) for marker in item.iter_markers()), default=1.0)
+    return Random(f"{SEED} {item.nodeid}").random() >= share

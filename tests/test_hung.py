@@ -31,6 +31,7 @@ with noticed(0.1):
 """
 
 
+@pytest.mark.half
 def test_tasks_that_wait_for_ever_are_named() -> None:
     """In a process of its own: Trio is left in pieces."""
     done = subprocess.run([sys.executable, "-c", _HANGING], capture_output=True, text=True)

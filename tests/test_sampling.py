@@ -28,6 +28,11 @@ def test_hours():
 @pytest.mark.parametrize("number", range(60))
 def test_seconds(number):
     pass
+
+@pytest.mark.half
+@pytest.mark.parametrize("number", range(60))
+def test_tenths(number):
+    pass
 """
 
 
@@ -36,7 +41,7 @@ def run(folder: Path, *options: str, **environment: str) -> list[str]:
     (folder / "test_hunt.py").write_text(HUNT)
     command = [sys.executable, "-m", "pytest", "-v", "--rootdir", ".", "-p", "tests.conftest"]
     done = subprocess.run(
-        [*command, "--strict-markers", "-o", "markers=nightly\nlong", *options],
+        [*command, "--strict-markers", "-o", "markers=nightly\nlong\nhalf", *options],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
@@ -67,25 +72,27 @@ def test_the_seed_decides_what_is_run_by_day(
 
 
 @pytest.mark.long
-def test_a_tenth_of_the_long_tests_is_run_by_day_unless_they_are_named(tmp_path: Path) -> None:
-    first, second, apart, named = (
-        {name for name in run(tmp_path, *options, QSERVER_TEST_SEED=seed) if "seconds" in name}
+def test_a_share_of_what_takes_long_is_run_by_day_unless_it_is_named(tmp_path: Path) -> None:
+    runs = [
+        run(tmp_path, *options, QSERVER_TEST_SEED=seed)
         for seed, options in (
             ("1", ()),
             ("2", ()),
             ("1", ("--numprocesses", "2", "--dist", "loadfile")),
             ("1", ("test_hunt.py",)),
         )
-    )
-    assert 1 <= len(first) <= 15 and 1 <= len(second) <= 15
-    assert first != second
-    assert len(apart) == len(first)
-    assert len(named) == 60
+    ]
+    for word, most in (("seconds", 15), ("tenths", 45)):
+        first, second, apart, named = ({name for name in each if word in name} for each in runs)
+        assert most / 15 <= len(first) <= most and most / 15 <= len(second) <= most
+        assert first != second
+        assert len(apart) == len(first)
+        assert len(named) == 60
 
 
 @pytest.mark.long
 def test_everything_is_run_at_night(tmp_path: Path) -> None:
-    assert len(run(tmp_path, QSERVER_NIGHTLY="1")) == 161 + 1
+    assert len(run(tmp_path, QSERVER_NIGHTLY="1")) == 221 + 1
 
 
 def test_a_sample_has_what_is_always_wanted_and_no_more_than_there_is() -> None:

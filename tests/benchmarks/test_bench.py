@@ -122,6 +122,7 @@ def test_without_the_scope_for_databases_tables_are_made_and_dropped(server: Fak
     assert len(made) == 2
 
 
+@pytest.mark.half
 def test_the_cpu_time_of_the_server_is_divided_among_the_requests(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +264,7 @@ def test_an_insert_with_a_key_names_each_once() -> None:
     assert names == [[b"bench_1 1"], [b"bench_1 2"], [b"bench_1 3"]]
 
 
+@pytest.mark.half
 def test_streams_are_followed_beside_the_requests_and_compared_with_none(
     server: FakeServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

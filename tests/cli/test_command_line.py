@@ -110,6 +110,7 @@ def test_a_command_without_a_key_says_where_to_get_one(
     assert "QSERVER_API_KEY" in printed.err
 
 
+@pytest.mark.half
 def test_a_server_that_is_not_there_takes_two_lines_and_no_traceback() -> None:
     done = run("key", "list", "--url", "http://127.0.0.1:1", QSERVER_API_KEY=KEY)
     assert done.returncode == 1
@@ -117,6 +118,7 @@ def test_a_server_that_is_not_there_takes_two_lines_and_no_traceback() -> None:
     assert "cannot reach http://127.0.0.1:1" in done.stderr
 
 
+@pytest.mark.half
 def test_a_key_that_is_not_good_says_what_to_do(server: FakeServer) -> None:
     done = run("key", "list", "--url", server.url, "--key", "svc_k_other")
     assert done.returncode == 1

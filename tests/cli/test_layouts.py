@@ -150,6 +150,7 @@ def test_a_value_reads_as_psql_prints_it(sql_type: str, value: Any, expected: st
     assert writer_of(sql_type)(value) == expected
 
 
+@pytest.mark.half
 @given(st.text())
 def test_nothing_harmful_reaches_the_terminal(text: str) -> None:
     shown = harmless(text)

@@ -16,6 +16,7 @@ HEAD = b"HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\nConnection: close\r\n
 BODY = b'{"success": false, "error": {"code": "22P02", "message": "no number"}}'
 
 
+@pytest.mark.half
 async def test_what_was_not_sent_is_not_left_to_the_collector() -> None:
     async def refuse(connected: trio.SocketStream) -> None:
         async with connected:

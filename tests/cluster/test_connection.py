@@ -84,6 +84,7 @@ async def test_large_messages_go_both_ways_at_once() -> None:
             assert end.received == [(Answer(2, "small"), None), (Answer(1, LARGE), None)]
 
 
+@pytest.mark.half
 async def test_others_wait_for_a_piece_of_a_large_message_and_not_for_the_whole() -> None:
     """Neither in the queue nor for a place in it."""
     async with pair() as (one, other):

@@ -111,6 +111,7 @@ def run_linked(made: Machine, work: Any) -> None:
     trio.run(main)
 
 
+@pytest.mark.half
 def test_calls_with_large_values_go_to_another_process() -> None:
     async def work(links: Links) -> None:
         data = os.urandom(30_000_000)

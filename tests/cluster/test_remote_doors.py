@@ -67,6 +67,7 @@ async def test_nodes_call_each_other_and_themselves() -> None:
         assert [node.reports for node in made] == [[], []]
 
 
+@pytest.mark.half
 async def test_large_values_go_both_ways_beside_small_ones() -> None:
     async with nodes(Callee().service, Callee().service) as (zero, one):
         found: list[Any] = []

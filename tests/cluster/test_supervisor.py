@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+import pytest
+
 from qserver.cluster.supervisor import supervise
 from qserver.limits import PROCESS_ENDS_MAX
 from tests.children import fork, wait
@@ -66,6 +68,7 @@ def ignored(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
+@pytest.mark.half
 def test_ends_are_seen_though_whoever_began_it_ignored_ends(tmp_path: Path) -> None:
     with ignored(signal.SIGCHLD):
         supervisor = Supervised(tmp_path / "output", lambda number, alive: 3)
@@ -75,6 +78,7 @@ def test_ends_are_seen_though_whoever_began_it_ignored_ends(tmp_path: Path) -> N
     assert said.count("with exit code 3: it begins again") == PROCESS_ENDS_MAX - 1, said
 
 
+@pytest.mark.half
 def test_a_process_that_is_interrupted_says_nothing(tmp_path: Path) -> None:
     def run(number: int, alive: int) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -98,6 +98,7 @@ async def test_a_branch_of_a_large_database_takes_what_one_of_a_small_one_takes(
         assert many <= few + 2 and many_bytes <= 1.2 * few_bytes
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("rows_of_a_commit", [500, 20_000])
 async def test_branches_do_not_repeat_the_log_of_their_parent(
     rows_of_a_commit: int, tmp_path: Path

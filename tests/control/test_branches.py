@@ -62,6 +62,7 @@ async def test_a_branch_and_its_parent_change_apart(logs: Logs) -> None:
             await run(grant, "update t set n = n", "trial")
 
 
+@pytest.mark.half
 async def test_a_branch_loads_pages_of_a_parent_that_is_closed_or_restarted(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         await opened.run(opened.grant, TABLE)
@@ -80,6 +81,7 @@ async def test_a_branch_loads_pages_of_a_parent_that_is_closed_or_restarted(logs
         assert await opened.run(opened.grant, SUM) == [(2000, 1000000)]
 
 
+@pytest.mark.half
 async def test_a_branch_outlives_its_parent_whose_name_is_free(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         plane, grant = opened.plane, opened.grant
@@ -127,6 +129,7 @@ async def test_a_deleted_parent_keeps_no_history(tmp_path: Path) -> None:
         assert await records_of(opened, main) == 0
 
 
+@pytest.mark.half
 async def test_a_branch_keeps_history_as_its_parent_does(logs: Logs) -> None:
     async with opened_plane(logs, history=60.0) as opened:
         plane, grant = opened.plane, opened.grant
@@ -197,6 +200,7 @@ async def test_a_version_that_only_the_branch_had_is_not_taken_from_its_parent(
         assert names == {"main", "middle"}
 
 
+@pytest.mark.half
 async def test_a_deleted_branch_frees_what_only_it_needed(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     async with opened_plane(folder) as opened:

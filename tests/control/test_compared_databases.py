@@ -67,6 +67,7 @@ async def save_and_close(opened: Opened, *names: str) -> None:
         await close(opened, name)
 
 
+@pytest.mark.half
 async def test_pages_of_one_number_are_not_taken_for_one(logs: Logs) -> None:
     """Both save the same number of pages after the branch was made, so their numbers meet."""
     async with opened_plane(logs) as opened:
@@ -84,6 +85,7 @@ async def test_pages_of_one_number_are_not_taken_for_one(logs: Logs) -> None:
         assert await check(opened, "one", "one") == 0
 
 
+@pytest.mark.half
 async def test_relatives_of_any_degree_are_compared_after_all_were_closed(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         run, grant = opened.run, opened.grant
@@ -106,6 +108,7 @@ async def test_relatives_of_any_degree_are_compared_after_all_were_closed(logs: 
         assert await check(opened, "nephew", "grandchild") == 7
 
 
+@pytest.mark.half
 async def test_shared_pages_are_not_loaded(tmp_path: Path) -> None:
     async with opened_plane(DataFolder(tmp_path)) as opened:
         run, grant = opened.run, opened.grant
@@ -134,6 +137,7 @@ async def test_strangers_and_what_is_not_there_are_not_compared(logs: Logs) -> N
             await plane.access.check_related(grant, "main", "nothing")
 
 
+@pytest.mark.half
 async def test_leaves_that_were_saved_apart_are_not_decoded(tmp_path: Path) -> None:
     """The branch begins with rows that its parent has not saved: both save them, each by itself."""
     async with opened_plane(DataFolder(tmp_path)) as opened:

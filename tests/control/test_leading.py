@@ -221,6 +221,7 @@ async def test_one_request_may_concern_databases_of_all_processes() -> None:
         assert overview.use.databases == 7 and overview.use.stored_bytes > 0
 
 
+@pytest.mark.half
 async def test_signups_are_counted_by_one_process_and_their_databases_spread() -> None:
     async with machine() as (made, _):
         with pytest.raises(OwnedElsewhere) as raised:

@@ -75,6 +75,7 @@ def ids(snapshot: Snapshot) -> list[int]:
     return found[:-MANY]
 
 
+@pytest.mark.half
 async def test_a_branch_reads_versions_and_times_of_its_parent_before_it(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)
@@ -94,6 +95,7 @@ async def test_a_branch_reads_versions_and_times_of_its_parent_before_it(logs: L
                 await checkpoint(opened, "trial")
 
 
+@pytest.mark.half
 async def test_versions_differences_and_changes_reach_back_before_the_branch(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)
@@ -112,6 +114,7 @@ async def test_versions_differences_and_changes_reach_back_before_the_branch(log
         assert ids(await family.at(12, "main")) == list(range(2, 13))
 
 
+@pytest.mark.half
 async def test_a_branch_of_a_branch_reads_back_to_the_first(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)
@@ -125,6 +128,7 @@ async def test_a_branch_of_a_branch_reads_back_to_the_first(logs: Logs) -> None:
         assert ids(await family.at(12, "second")) == []
 
 
+@pytest.mark.half
 async def test_what_the_parent_does_not_keep_any_more_is_too_old(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)
@@ -145,6 +149,7 @@ async def test_what_the_parent_does_not_keep_any_more_is_too_old(logs: Logs) -> 
         assert ids(await family.at(10)) == list(range(2, 11)), "that is its own"
 
 
+@pytest.mark.half
 async def test_a_parent_that_is_deleted_takes_its_past_along(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)
@@ -158,6 +163,7 @@ async def test_a_parent_that_is_deleted_takes_its_past_along(logs: Logs) -> None
         assert ids(await family.at(10)) == list(range(2, 11))
 
 
+@pytest.mark.half
 async def test_a_branch_without_history_reads_nothing_older(logs: Logs) -> None:
     async with opened_plane(logs) as opened:
         family = Family(opened)

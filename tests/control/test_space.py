@@ -112,6 +112,7 @@ async def test_drop_and_truncate_work_where_nothing_else_does(tmp_path: Path) ->
         assert opened.plane.space.statistics().organizations_full == 1
 
 
+@pytest.mark.half
 async def test_bytes_of_closed_databases_count_and_a_deleted_one_does_not(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
     async with opened_plane(folder, tiers=TIERS) as opened:

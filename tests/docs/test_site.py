@@ -37,6 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("site"))
 
 
+@pytest.mark.half
 def test_every_link_of_every_page_leads_somewhere(site: Path) -> None:
     pages = {path: Page(path.read_text("utf-8")) for path in site.glob("*.html")}
     astray = []

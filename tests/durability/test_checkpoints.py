@@ -84,6 +84,7 @@ class Machine:
             self.history.snapshot, self.saved = recovered.snapshot, recovered.saved
 
 
+@pytest.mark.half
 @settings(deadline=None, max_examples=examples(150))
 @given(program=st.lists(events, max_size=20), shards=st.integers(1, 3))
 async def test_whatever_is_saved_or_fails_or_crashes_recovery_tells_the_same_history(

@@ -103,6 +103,7 @@ async def test_a_log_that_lacks_its_end_gives_the_whole_transactions_before(
     assert await version_in(crashed, folder, crashed.main, crashed.log) == VERSIONS
 
 
+@pytest.mark.half
 async def test_damage_before_the_last_transaction_is_refused_and_in_it_is_a_torn_end(
     crashed: Crashed, folder: Path
 ) -> None:

@@ -52,6 +52,7 @@ def connection_of(log: SqliteLog) -> sqlite3.Connection:
     return connection
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("ends", ["is killed", "closes"])
 @pytest.mark.parametrize("appends", [0, 1, 3])
 def test_a_foreign_append_ends_the_log_and_stays_there(

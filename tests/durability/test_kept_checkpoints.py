@@ -199,6 +199,7 @@ class Machine:
         assert entries_of(snapshot) == self.entries[snapshot.version]
 
 
+@pytest.mark.half
 @settings(deadline=None, max_examples=examples(200))
 @given(program=st.lists(events, max_size=30))
 async def test_kept_checkpoints_lack_no_page_and_nothing_else_stays(

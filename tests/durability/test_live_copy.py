@@ -34,6 +34,7 @@ async def test_a_copy_of_an_open_file_holds_what_was_appended_whenever_it_is_mad
                     assert first == [record(1)]
 
 
+@pytest.mark.half
 def test_a_copy_that_was_overtaken_is_made_again(tmp_path: Path) -> None:
     """While the file is copied, so much is written that the write-ahead log begins anew."""
     file = SqliteFile(tmp_path / "log")

@@ -52,6 +52,7 @@ async def _write(path: Path) -> None:
                 await log.save_checkpoint(version, bytes(9000))
 
 
+@pytest.mark.half
 def test_what_another_process_appends_is_found_in_order_and_without_a_gap(tmp_path: Path) -> None:
     path = tmp_path / "log.qserver"
     make_if_absent(path)

@@ -149,6 +149,7 @@ async def test_the_next_checkpoint_names_what_was_saved_ahead_and_forgets_the_re
     assert again.log_bytes == 0
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("kept", [0, 200])
 async def test_a_crash_in_the_middle_leaves_pages_that_are_forgotten(kept: int) -> None:
     log, newest = await a_log()
@@ -192,6 +193,7 @@ async def test_a_reader_keeps_pages_that_were_saved_ahead_when_the_log_is_read_a
     assert entries_of(reader) == entries_of(newest)
 
 
+@pytest.mark.half
 async def test_more_log_behind_what_is_known_is_saved_ahead_too() -> None:
     log, newest = await a_log()
     roomy = await recovered_in(log, 1 << 30)

@@ -204,6 +204,7 @@ def test_pages_make_room_for_what_is_not_saved() -> None:
     assert count_here(pages) == 60
 
 
+@pytest.mark.half
 def test_pages_that_come_and_go_do_not_pile_up_for_the_collector() -> None:
     leaves, rows = 6000, 10
     cache, old = filled(leaves, leaves)

@@ -65,6 +65,7 @@ class Noted:
             gate.set()
 
 
+@pytest.mark.half
 @settings(max_examples=examples(150))
 @given(st.lists(STEPS, max_size=40), st.integers(1, 3))
 def test_each_queue_does_each_job_once_in_order_and_one_at_a_time(

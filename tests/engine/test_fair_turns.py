@@ -177,6 +177,7 @@ async def test_an_owner_is_charged_for_the_time_of_its_steps(autojump_clock: Moc
     assert work.turns["b"].seconds < 10 * STEP_SECONDS_LEAST and work.turns["b"].steps == 10
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("seed", range(5))
 async def test_turns_within_turns_are_the_same(seed: int) -> None:
     """A request that is forwarded, and then answered here after all, has its turns already."""

@@ -86,6 +86,7 @@ async def fill_with_long_numbers(database: SqlDatabase) -> None:
     )
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("frame", ["", "ROWS 3 PRECEDING"])
 @pytest.mark.parametrize("name", ["stddev", "variance"])
 async def test_deviations_of_long_numbers_give_way_for_each_row_of_a_window(

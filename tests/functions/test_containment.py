@@ -25,6 +25,7 @@ def value(chance: Random, depth: int) -> Any:
     return chance.choice(SCALARS)
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("seed", range(3))
 def test_jsonb_contains_what_is_contained(seed: int) -> None:
     chance = Random(seed)

@@ -138,6 +138,7 @@ async def test_a_coroutine_that_comes_later_is_awaited_once(secure: bool) -> Non
     assert server.reports == []
 
 
+@pytest.mark.half
 @IN_BOTH_WAYS
 async def test_a_late_answer_that_no_socket_takes_at_once_is_sent_to_its_end(secure: bool) -> None:
     async with prepared(secure) as (server, ways, client):

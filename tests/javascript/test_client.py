@@ -24,6 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.half
 def test_values_come_back_as_they_were_sent(server: Server) -> None:
     assert run_script(SCRIPTS / "values.mjs", variables_of(server)) == ["ok"]
 
@@ -58,6 +59,7 @@ def test_what_breaks_loses_nothing_and_applies_nothing_twice(tmp_path: Path) -> 
             servers[-1].kill()
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("page", [ROOT / "docs" / "javascript.md", CLIENT / "README.md"])
 def test_the_programs_of_a_page_print_what_it_says(
     server: Server, page: Path, tmp_path: Path

@@ -268,6 +268,7 @@ async def test_a_node_with_another_key_is_refused_and_told_why(cluster: Cluster)
     assert await cluster.placement() == before, "it owns nothing"
 
 
+@pytest.mark.half
 async def test_a_second_node_of_a_name_is_refused(cluster: Cluster, database: Database) -> None:
     async with another_node(cluster, "q1", {}) as node:
         assert await node.ended() == 1

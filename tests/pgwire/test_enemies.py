@@ -216,6 +216,7 @@ async def test_the_time_of_a_statement_is_that_of_its_organization() -> None:
             assert rows(await other.run("select 1")) == [(b"1",)]
 
 
+@pytest.mark.half
 async def test_a_client_that_does_not_read_stops_its_statement() -> None:
     async with serving() as served, await Wire.enter(served.port) as wire:
         await wire.send(query("select repeat('x', 10000) from generate_series(1, 20000)"))

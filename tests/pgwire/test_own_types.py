@@ -168,6 +168,7 @@ async def _with_asyncpg(url: str) -> None:
         await connection.close()
 
 
+@pytest.mark.half
 async def test_asyncpg_finds_and_codes_enums_and_rows() -> None:
     async with serving() as served:
         await in_thread(_in_asyncio, lambda: _with_asyncpg(served.url))

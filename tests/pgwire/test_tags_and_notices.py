@@ -37,6 +37,7 @@ def told(messages: list[Message]) -> list[str]:
     return lines
 
 
+@pytest.mark.half
 async def test_a_script_of_statements_is_answered_as_it_says() -> None:
     cases, rest = parse_script(SCRIPT.read_text(encoding="utf-8"))
     async with serving() as served, await Wire.enter(served.port) as wire:
@@ -49,6 +50,7 @@ async def test_a_script_of_statements_is_answered_as_it_says() -> None:
         SCRIPT.write_text(print_script(cases, rest), encoding="utf-8")
 
 
+@pytest.mark.half
 async def test_the_extended_protocol_answers_the_same() -> None:
     cases, _ = parse_script(SCRIPT.read_text(encoding="utf-8"))
     async with serving() as served, await Wire.enter(served.port) as wire:

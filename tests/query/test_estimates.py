@@ -245,6 +245,7 @@ async def few_rows() -> AsyncIterator[SqlDatabase]:
         yield database
 
 
+@pytest.mark.half
 async def test_what_rows_tell_counts_as_steps_of_planning(few_rows: SqlDatabase) -> None:
     snapshot = await few_rows.database.wait_durable_snapshot()
     fact = snapshot.catalog.tables["fact"]
@@ -258,6 +259,7 @@ async def test_what_rows_tell_counts_as_steps_of_planning(few_rows: SqlDatabase)
         statistics.distinct(fact, (next(asked),))
 
 
+@pytest.mark.half
 async def test_what_is_wanted_elsewhere_is_read_in_steps_and_is_the_same(
     few_rows: SqlDatabase,
 ) -> None:
@@ -280,6 +282,7 @@ async def test_what_is_wanted_elsewhere_is_read_in_steps_and_is_the_same(
     assert sum(1 for _ in elsewhere.read()) == 0, "an answer wants to know nothing more"
 
 
+@pytest.mark.half
 async def test_who_only_checks_a_statement_reads_no_page(few_rows: SqlDatabase) -> None:
     snapshot = await few_rows.database.wait_durable_snapshot()
     names = CatalogNames(snapshot.catalog, snapshot)

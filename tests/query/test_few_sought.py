@@ -40,6 +40,7 @@ JOINED = (
 )
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("grown", [False, True])
 async def test_few_rows_that_are_sought_find_what_a_join_finds(grown: bool) -> None:
     without = tuple(rule for rule in RULES if rule is not subquery_unnesting)

@@ -46,6 +46,7 @@ async def begin(database: SqlDatabase, sql: str) -> None:
     assert isinstance(begun or await ends.wait(), TransactionResult)
 
 
+@pytest.mark.half
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize(
     ("way", "sql"),

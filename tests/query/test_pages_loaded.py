@@ -138,6 +138,7 @@ async def test_rows_that_vectors_have_found_are_read_in_steps(condition: str, mo
         assert (await sql.execute(statement)).rows == found
 
 
+@pytest.mark.half
 async def test_look_ups_that_load_a_page_each_let_others_run() -> None:
     cache = PageCache()
     async with opened_on(await filled(), cache) as (_, sql):

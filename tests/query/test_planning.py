@@ -160,6 +160,7 @@ async def define(database: SqlDatabase) -> None:
         )
 
 
+@pytest.mark.half
 async def test_a_deadline_ends_the_planning() -> None:
     sql = text_of("SELECT 1 FROM t WHERE {a = #| OR }", 20_000)
     async with opened_sql(compute=compute_in_threads(1)) as database:

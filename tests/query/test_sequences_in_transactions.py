@@ -350,6 +350,7 @@ async def pages_of(database: SqlDatabase, count: int, change: Sequence[str]) -> 
     return numbers
 
 
+@pytest.mark.half
 @pytest.mark.parametrize(
     "statement",
     [

@@ -44,6 +44,7 @@ async def test_common_tables_over_common_tables() -> None:
             await _check(name, database, derived(name, LEVELS // 2), derived(name, LEVELS))
 
 
+@pytest.mark.half
 async def test_views_over_views() -> None:
     async with opened_sql() as database:
         await database.execute(TABLE)

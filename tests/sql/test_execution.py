@@ -251,6 +251,7 @@ async def test_many_rows_at_once_are_as_many_rows_one_by_one() -> None:
         assert one[3] == (3, 6, "it's 3")
 
 
+@pytest.mark.half
 async def test_a_statement_may_insert_more_rows_than_row_ids_are_reserved_at_once() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE first (a INT)")

@@ -18,6 +18,7 @@ async def test_mutants_of_a_script_end_in_a_result_or_an_error(script: Path) -> 
     assert (await run(script, SEED, FEW)).total()
 
 
+@pytest.mark.half
 async def test_many_mutants_are_answered_and_many_are_errors_of_many_kinds() -> None:
     (script,) = [each for each in SCRIPTS if each.stem == "changes"]
     found = await run(script, 7, 3)

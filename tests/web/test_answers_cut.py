@@ -43,6 +43,7 @@ async def test_an_answer_is_cut_off_when_its_key_is_revoked(kind: str) -> None:
         assert not rest.endswith(b"0\r\n\r\n") and len(rest) < ROWS * 1000
 
 
+@pytest.mark.half
 async def test_the_answer_of_a_committed_change_goes_on() -> None:
     async with serving() as opened:
         await opened.admin("POST", "/v1/query", {"sql": "create table t (n int, x text)"})

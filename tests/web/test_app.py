@@ -116,6 +116,7 @@ async def test_before_it_has_started_the_service_says_so() -> None:
         error_of(answer, 503)
 
 
+@pytest.mark.half
 async def test_while_it_drains_it_is_not_ready_and_answers_all_the_same() -> None:
     app = new_app()
     async with running(app) as client:

@@ -112,6 +112,7 @@ async def test_the_endpoint_of_a_head_that_comes_again_is_made_once(
         assert (other.status, len(made)) == (401, 2)
 
 
+@pytest.mark.half
 async def test_heads_that_are_long_or_never_the_same_are_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -43,6 +43,7 @@ document.getElementById("title");
 """What the page uses of a browser; it ends when three todos are shown."""
 
 
+@pytest.mark.half
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 async def test_the_page_shows_todos_adds_one_and_follows_the_change() -> None:
     script = re.findall(r'<script type="module">\n(.*)</script>', PAGE.read_text(), re.DOTALL)[0]

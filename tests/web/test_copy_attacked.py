@@ -126,6 +126,7 @@ async def _tokens(served: Served, client: Client) -> dict[str, str]:
     return tokens | {"acme": made["key"]}
 
 
+@pytest.mark.half
 async def test_copy_answers_what_rows_in_bulk_answer() -> None:
     async with serving() as served, await served.client() as client:
         await ask(client, query("create table t (id int primary key, n text)"))

@@ -90,6 +90,7 @@ def without_what_changes(value: Any) -> Any:
     }
 
 
+@pytest.mark.half
 def test_the_description_is_valid() -> None:
     document = json.loads(json.dumps(describe(ROUTES, load({}))))
     assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []

@@ -347,6 +347,7 @@ async def test_an_open_transaction_belongs_to_its_session_and_runs_its_statement
         assert len((await opened.run("everything"))["rows"]) == 3
 
 
+@pytest.mark.half
 async def test_a_stream_ends_when_its_key_or_its_statement_goes() -> None:
     statements = {
         "flow": "SELECT n, repeat('x', 500) AS x FROM generate_series(1, 400000) AS s (n)"

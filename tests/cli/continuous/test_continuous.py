@@ -115,6 +115,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], s
     return folder / "target", moments, before
 
 
+@pytest.mark.half
 def test_what_was_acknowledged_at_a_moment_is_restored(
     target: tuple[Path, list[str], str], tmp_path: Path
 ) -> None:

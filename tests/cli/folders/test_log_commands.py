@@ -134,6 +134,7 @@ def test_a_folder_with_damage_does_not_get_into_a_log(
     assert trio.run(nodes.streams) == []
 
 
+@pytest.mark.half
 def test_a_log_is_checked_to_its_last_part(
     nodes: MemoryNodes, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,6 +139,7 @@ def test_statements_of_the_command_line_print_results_and_errors(
     assert server.requests[-1].body["database"] == "shop"
 
 
+@pytest.mark.half
 def test_what_is_piped_in_is_run_at_once(server: FakeServer) -> None:
     server.answer("SELECT 1", streamed(["n"], ["integer"], [[1]]))
     process = subprocess.Popen(

@@ -36,6 +36,7 @@ ROWS: list[Row] = [
 ]
 
 
+@pytest.mark.half
 async def test_every_relation_holds_for_a_known_query_in_every_way() -> None:
     async with opened_replicas(Random(1)) as replicas:
         await replicas.define(DEFINITIONS)

@@ -36,6 +36,7 @@ def test_numbers_are_sorted_stably_whatever_the_length_of_runs(
     assert found == sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
 
 
+@pytest.mark.half
 def test_many_rows_are_sorted_with_pauses_and_short_steps_between_them() -> None:
     chance = Random(5)
     keys = [(chance.randrange(1000), chance.random()) for _ in range(20 * RUN_ROWS + 7)]

@@ -181,6 +181,7 @@ async def test_all_rows_are_made_where_only_row_code_computes_a_key() -> None:
             assert not any("first rows" in row[0] for row in plan.rows), key
 
 
+@pytest.mark.half
 async def test_many_texts_are_compared_some_at_a_time() -> None:
     """Python sorts them, and others wait. More come at once only where more rows are wanted."""
     lengths: list[int] = []

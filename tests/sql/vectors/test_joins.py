@@ -85,6 +85,7 @@ async def test_a_transaction_joins_its_own_writes(seed: int) -> None:
                     assert over_vectors == undone(by_rows(database), [*changes, sql]), changes
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("seed", range(2))
 async def test_rows_that_change_between_joins_are_seen(seed: int) -> None:
     chance = Random(seed)

@@ -312,6 +312,7 @@ async def test_a_note_that_cannot_be_read_costs_columns_alone(note: bytes) -> No
     assert len(columns_in(log)) > len(columns) and PENDING not in log._pages
 
 
+@pytest.mark.half
 async def test_a_branch_reads_the_columns_of_its_parent_and_saves_its_own() -> None:
     log, own = MemoryLog(), MemoryLog()
     await loaded(log)

@@ -125,6 +125,7 @@ async def test_dry_run() -> None:
                 assert bool(found.body["diff"]) == (kind.changes and kind.has_effect), kind
 
 
+@pytest.mark.half
 @pytest.mark.parametrize("opening", ["read_only", "as_of"])
 async def test_transactions_that_only_read(opening: str) -> None:
     async with table() as asked:
@@ -175,6 +176,7 @@ class Disks(MemoryLogs):
         return Disk(self.free, 1 << 40)
 
 
+@pytest.mark.half
 async def test_an_organization_that_is_full() -> None:
     logs = Disks()
     async with table(logs) as asked:

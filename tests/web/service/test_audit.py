@@ -101,6 +101,7 @@ def test_every_route_that_is_not_of_the_data_plane_and_changes_something_is_audi
     assert len(AUDITED) >= 15
 
 
+@pytest.mark.half
 async def test_each_change_leaves_exactly_one_line(tmp_path: Path) -> None:
     async with audited(tmp_path) as found:
         for route in in_order(AUDITED):
@@ -140,6 +141,7 @@ async def test_reading_and_asking_without_a_key_leave_no_line(tmp_path: Path) ->
         assert found.new_lines() == []
 
 
+@pytest.mark.half
 async def test_the_log_is_appended_to_after_a_restart_and_a_rotation(tmp_path: Path) -> None:
     for _ in range(2):
         async with audited(tmp_path) as found:

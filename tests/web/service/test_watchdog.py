@@ -137,6 +137,7 @@ def test_a_process_that_is_stuck_is_ended_and_leaves_evidence(runs: dict[str, Ru
     assert kept.read_text() == evidence
 
 
+@pytest.mark.half
 def test_code_that_never_gives_the_interpreter_back_is_ended_too(runs: dict[str, Run]) -> None:
     run = runs["never returns"]
     output = run.output()

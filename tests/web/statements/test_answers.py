@@ -58,6 +58,7 @@ async def ask(app: Application, path: str, request: dict[str, Any], reader: Read
     await AsgiApplication(app)({**scope, "query_string": b""}, receive, reader.send)
 
 
+@pytest.mark.half
 async def test_a_long_answer_comes_in_parts_and_is_the_same() -> None:
     app = new_app()
     async with running(app):

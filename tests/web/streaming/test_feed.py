@@ -232,6 +232,7 @@ async def test_readers_that_come_and_go_see_every_version_once_and_in_order(
         assert feed.statistics().readers == 0 and feed.statistics().versions == 0
 
 
+@pytest.mark.half
 async def test_long_rows_leave_the_window_soon_and_every_reader_gets_them() -> None:
     async with fed() as (database, feed, past):
         since, pool = feed.newest(), MemoryPool()
