@@ -15,6 +15,7 @@ executing, prepared,    statements and portals
   running, texts, tags
 admission               what precedes and follows a statement of either protocol
 reading                 a read outside of a transaction, answered in one call
+round_trips             prepared reads that come again, recognized by their bytes
 copying, …              COPY
 connection, listener    sockets, tasks, limits, the end
 host                    what all sessions share

@@ -171,7 +171,7 @@ class Connection:
         while out:
             data = bytes(out)
             del out[:]
-            self._host.counts["bytes_out"] += len(data)
+            self._host.bytes_out += len(data)
             await self.transport.send_all(memoryview(data), SEND_SECONDS_MAX)
 
     def _told(self) -> None:
@@ -196,7 +196,7 @@ class Connection:
         out = self.state.out
         if out:
             sent = self.transport.try_send(bytes(out))
-            self._host.counts["bytes_out"] += sent
+            self._host.bytes_out += sent
             del out[:sent]
             if out:
                 return True
@@ -207,13 +207,14 @@ class Connection:
         if not data:
             self._is_over = True
             return
-        self._host.counts["bytes_in"] += len(data)
-        try:
-            self.state.feed(data)
-        except QserverError as error:
-            self._go_on(None, Fatal(error))
-        else:
-            self._go_on(None)
+        self._host.bytes_in += len(data)
+        state, error = self.state, None
+        if state.frames.feed(data) or state.input_held:
+            try:
+                state.hold_input()
+            except QserverError as too_much:
+                error = Fatal(too_much)
+        self._go_on(None, error)
 
     # --- ends -------------------------------------------------------------------------------------
 

@@ -124,6 +124,12 @@ class Executing:
             known = self._named[name] = named, Prepared(name, text, named.found, self.session)
         return known[1]
 
+    def has(self, prepared: Prepared, named: NamedStatement | None) -> bool:
+        """Return whether the session still has a statement as it was, under the same name."""
+        if named is None:
+            return self._unnamed is prepared
+        return self.session.statements.get(named.name) is named
+
     def close_statement(self, name: str) -> None:
         if name:
             self.session.statements.pop(name, None)

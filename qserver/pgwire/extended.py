@@ -16,18 +16,21 @@ from qserver.pgwire.executing import Executing
 from qserver.pgwire.messages import Frames
 from qserver.pgwire.prepared import Portal, new_portal
 from qserver.pgwire.reading import begin_at_once, read_page
+from qserver.pgwire.round_trips import RoundTrip, RoundTrips
 from qserver.pgwire.rows import RowWriter
 from qserver.pgwire.running import Begun, Running, start
 from qserver.pgwire.tags import Kind, Sort
 from qserver.pgwire.types import oid_of
 from qserver.pgwire.waits import Waits
 from qserver.query.open_transaction import in_failed
+from qserver.query.results import Statement
 
 
 class Extended:
     def __init__(self, executing: Executing) -> None:
         self._executing = executing
         self._state = executing.state
+        self.round_trips = RoundTrips(executing)
         self.waiting: tuple[str, Portal, int] | None = None
         """What is executed when the next message is known, and how many rows of it."""
 
@@ -43,6 +46,15 @@ class Extended:
         if not asked.name:
             self._executing.note_body(body)
         self._state.out += messages.PARSED
+
+    def repeat(self, trip: RoundTrip, begun: Begun) -> Waits[None] | None:
+        """Answer a round trip that has come again; return what is left, if that may wait."""
+        rows, running = read_page(self._state, begun, trip.writer)
+        if running is None:
+            self._state.out += messages.complete_select(rows)
+            return None
+        statement = Statement(trip.prepared.text.sql)
+        return self._go_on("", Portal(trip.prepared, statement, trip.writer, running), rows)
 
     def bind(self, body: bytes, frames: Frames) -> bool:
         """Make a portal; return whether all that is asked of it was taken, up to Sync.
@@ -63,13 +75,15 @@ class Extended:
             executing.open_portal(name, portal)
         state.out += messages.BOUND
         if is_sql and not name:
-            if frames.take(messages.DESCRIBE_AND_RUN):
-                self._describe(portal.description)
-                self.waiting = "", portal, 0
-                return True
-            if frames.take(messages.RUN):
-                self.waiting = "", portal, 0
-                return True
+            for rest in (messages.DESCRIBE_AND_RUN, messages.RUN):
+                if frames.follows(rest):
+                    frames.skip(rest)
+                    if rest is messages.DESCRIBE_AND_RUN:
+                        self._describe(portal.description)
+                    self.waiting = "", portal, 0
+                    if is_alone:
+                        self.round_trips.note(prepared, asked, rest)
+                    return True
         if is_alone:
             executing.open_portal(name, portal)
         return False
@@ -145,23 +159,28 @@ class Extended:
         """Execute a read that is alone; return what is left of it, if that may have to wait."""
         state, prepared = self._state, portal.prepared
         session = state.settings.session
-        known = prepared.plan_in(session)
-        begun = begin_at_once(state, portal.statement, known)
+        begun = begin_at_once(state, portal.statement)
         plan = None if begun is None else begun.plan
         if begun is not None and plan is not None and not plan.writes:
-            if plan is not known:
-                prepared.keep(plan, session)
+            prepared.keep(plan, session)
+            self.round_trips.keep(prepared)
             rows, portal.running = read_page(state, begun, portal.description)
             if portal.running is None:
                 state.out += messages.complete_select(rows)
                 return None
-            steps = self._rest(name, portal, portal.running, rows)
-        elif begun is not None:
+            return self._go_on(name, portal, rows)
+        if begun is not None:
             steps = self._begin(name, portal, 0, begun)
         else:
             steps = self._run(name, portal, 0, alone=True)
         self._executing.keep_portal(name, portal)
         return steps
+
+    def _go_on(self, name: str, portal: Portal, sent: int) -> Waits[None]:
+        """Keep a portal whose first rows were sent, and return what sends the others."""
+        assert portal.running is not None, "it has begun"
+        self._executing.keep_portal(name, portal)
+        return self._rest(name, portal, portal.running, sent)
 
     def _rest(self, name: str, portal: Portal, running: Running, sent: int) -> Waits[None]:
         """Send the rest of a read whose first rows were sent."""

@@ -13,6 +13,7 @@ from qserver.control.plane import ControlPlane
 from qserver.control.rates import SlidingLogs
 from qserver.errors import DatabaseUnavailable, QserverError, SessionEnded
 from qserver.pgwire.limits import FAILURES_SECONDS
+from qserver.pgwire.rows import RowWriters
 from qserver.pgwire.texts import Texts
 
 
@@ -49,6 +50,7 @@ class Host:
     """Whether keys may be sent as they are over networks, without TLS."""
     is_draining: bool = False
     texts: Texts = field(default_factory=Texts)
+    row_writers: RowWriters = field(default_factory=RowWriters)
     connections: Counter[str] = field(default_factory=Counter)
     """Of each organization."""
     failures: SlidingLogs = field(
@@ -56,7 +58,9 @@ class Host:
     )
     """Failed authentications, by address."""
     counts: Counter[str] = field(default_factory=Counter)
-    """By the names of `Statistics`."""
+    """By the names of `Statistics`; of bytes, here."""
+    bytes_in: int = 0
+    bytes_out: int = 0
     pepper: bytes = b""
     """Makes salts for keys that there are not."""
 
@@ -70,7 +74,8 @@ class Host:
             raise DatabaseUnavailable("the database system is starting up")
 
     def statistics(self) -> Statistics:
-        return Statistics(**{name: self.counts[name] for name in Statistics.__struct_fields__})
+        numbers = self.counts | Counter(bytes_in=self.bytes_in, bytes_out=self.bytes_out)
+        return Statistics(**{name: numbers[name] for name in Statistics.__struct_fields__})
 
     def stopping(self) -> SessionEnded:
         return SessionEnded(

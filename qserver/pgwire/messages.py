@@ -86,21 +86,18 @@ class Frames:
         self.is_known = False
         """Whether the client has been authenticated: until then only short messages may come."""
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> bool:
+        """Take what has arrived; return whether it ends within a message whose length is known."""
         if self._missing > 0:
             self._missing -= len(data)
             self._pieces.append(data)
             if self._missing > 0:
-                return
+                return True
             data = b"".join(self._pieces)
             self._pieces.clear()
         self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
         self._at = 0
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a message has begun to arrive whose length is known."""
-        return self._missing > 0
+        return False
 
     def rest(self) -> bytes:
         """Return bytes that have arrived and belong to no message yet."""
@@ -141,12 +138,13 @@ class Frames:
         self._at = end
         return kind, buffer[at + 5 : end]
 
-    def take(self, messages: bytes) -> bool:
-        """Take messages that are exactly these, if they are the next."""
-        if not self._buffer.startswith(messages, self._at):
-            return False
+    def follows(self, messages: bytes) -> bool:
+        """Return whether exactly these messages are the next, and have arrived."""
+        return self._buffer.startswith(messages, self._at)
+
+    def skip(self, messages: bytes) -> None:
+        """Take messages that follow."""
         self._at += len(messages)
-        return True
 
     def _check(self, kind: int, length: int) -> None:
         most = _LONGEST.get(kind)
@@ -243,6 +241,11 @@ class BindReader:
         self._around: tuple[str, str, tuple[int, ...], int, tuple[int, ...]] = "", "", (), 0, ()
         """What that means."""
 
+    @property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """What the last one had before its values, and behind them, if that was not long."""
+        return (self._head, self._tail) if self._head else None
+
     def read(self, body: bytes) -> Bind:
         head = self._head
         if head and body.startswith(head):
@@ -269,6 +272,8 @@ class BindReader:
         if start + at - end <= _AROUND_KEPT_MAX:
             self._head, self._tail = body[:start], body[end:]
             self._around = portal, statement, formats, count, result_formats
+        else:
+            self._head = b""
         return Bind(portal, statement, formats, values, result_formats)
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from qserver.errors import ProtocolViolation, QserverError
 from qserver.pgwire.binary_format import binary_reader
-from qserver.pgwire.messages import Bind
+from qserver.pgwire.messages import Bind, text_of
 from qserver.pgwire.rows import BINARY, RowWriter, formats_of, row_writer
 from qserver.pgwire.running import Running
 from qserver.pgwire.tags import Kind
@@ -41,11 +41,12 @@ class Prepared:
     __slots__ = (
         "_last",
         "_plan",
+        "_readers",
         "_writers",
         "body",
         "columns",
+        "has_run",
         "kind",
-        "known_readers",
         "name",
         "parameters",
         "reads",
@@ -65,8 +66,10 @@ class Prepared:
         self.reads = False
         """Whether it surely changes nothing."""
         self.tag = "" if text.kind is None else text.kind.tag
-        self.known_readers: dict[tuple[int, ...], list[Reader]] = {}
+        self._readers: dict[tuple[int, ...], list[Reader]] = {}
         """What reads each parameter, by the formats that were used."""
+        self.has_run = False
+        """Whether it has been bound and executed in one round trip."""
         self.body = b""
         """The Parse that it was made by, if it has no name."""
         self._writers: dict[tuple[int, ...], RowWriter] = {}
@@ -118,22 +121,25 @@ class Prepared:
             self.parameters = inner.parameter_types
 
     def readers(self, formats: tuple[int, ...]) -> list[Reader]:
-        """Make, and remember, what reads each parameter."""
+        """Return what reads each parameter."""
+        known = self._readers.get(formats)
+        if known is not None:
+            return known
         each = formats_of(formats, len(self.parameters), "parameter")
         made = [
             binary_reader(sql_type) if form == BINARY else self._text_reader(at, sql_type)
             for at, (sql_type, form) in enumerate(zip(self.parameters, each, strict=True), 1)
         ]
-        if len(self.known_readers) >= FORMATS_KEPT:
-            self.known_readers.clear()
-        self.known_readers[formats] = made
+        if len(self._readers) >= FORMATS_KEPT:
+            self._readers.clear()
+        self._readers[formats] = made
         return made
 
     def _text_reader(self, at: int, sql_type: SqlType) -> Reader:
         """Return what reads a parameter in text format, by its number and type."""
         plan = self._plan
         if plan is not None and at not in plan.undecided and sql_type.kind in INTEGER_KINDS:
-            return integer_reader(sql_type.kind)
+            return integer_reader(sql_type.kind, text_of)
         return text_reader(sql_type)
 
     def writer(self, formats: tuple[int, ...]) -> RowWriter:
@@ -185,5 +191,5 @@ def _values(prepared: Prepared, bind: Bind) -> list[Any] | None:
         )
     if not given:
         return None
-    readers = prepared.known_readers.get(bind.formats) or prepared.readers(bind.formats)
+    readers = prepared.readers(bind.formats)
     return [None if data is None else read(data) for data, read in zip(given, readers, strict=True)]

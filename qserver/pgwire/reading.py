@@ -12,13 +12,11 @@ goes on with the very cursor that has begun.
 
 from __future__ import annotations
 
-from qserver.pgwire.limits import OUTPUT_BYTES_MAX
-from qserver.pgwire.rows import RowWriter, row_writer
+from qserver.pgwire.rows import RowWriter
 from qserver.pgwire.running import Begun, Running, begin
 from qserver.pgwire.state import State
 from qserver.query.body import open_reading
-from qserver.query.cursor import END, Cursor
-from qserver.query.plan_cache import CachedPlan
+from qserver.query.cursor import END
 from qserver.query.request import RequestContext
 from qserver.query.results import Statement
 from qserver.query.row_stream import reading_stream
@@ -26,12 +24,10 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.values.zones import SESSION_ZONE
 
 
-def begin_at_once(
-    state: State, statement: Statement, known: CachedPlan | None = None
-) -> Begun | None:
+def begin_at_once(state: State, statement: Statement) -> Begun | None:
     """Admit and begin a statement outside of a transaction; None if that has to wait."""
     opened = state.use_nowait()
-    return None if opened is None else begin(state, opened, statement, known)
+    return None if opened is None else begin(state, opened, statement)
 
 
 def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, Running | None]:
@@ -50,14 +46,17 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
     try:
         cursor = open_reading(statement, snapshot, request, context)
         if told is None:
-            told = _describe(cursor, out)
+            heading = cursor.heading
+            told = state.host.row_writers.find(heading.columns, heading.types)
+            out += told.description
         elif told.types is not cursor.heading.types:
             told.check(cursor.heading.columns, cursor.heading.types)
-        page = cursor.gather(None, None, None, False)
-        if type(page) is list:
-            told.styled(before.style).write(page, out)
-            rows = len(page)
-            page = cursor.gather(None, None, None, False) if len(out) <= OUTPUT_BYTES_MAX else None
+        page = cursor.gather(None, None, None, False, True)
+        if cursor.rows:
+            if before.style is not None:
+                told = told.styled(before.style)
+            told.write(cursor.rows, out)
+            rows = len(cursor.rows)
         seconds = max(0.0, request.environment.now() - request.time)
         if page is END:
             cursor.count(seconds, rows)
@@ -83,10 +82,3 @@ def read_page(state: State, begun: Begun, told: RowWriter | None) -> tuple[int, 
                 request.give_back_unused()
             begun.opened.release()
     return rows, Running(Statement(statement.sql), stream, request, begun.opened)
-
-
-def _describe(cursor: Cursor, out: bytearray) -> RowWriter:
-    heading = cursor.heading
-    writer = row_writer(heading.columns, heading.types)
-    out += writer.description
-    return writer

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import call
 from struct import Struct
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, ProtocolViolation
 from qserver.pgwire.binary_format import binary_writer
 from qserver.pgwire.messages import NULL, message
-from qserver.pgwire.text_format import styled_writer, text_writer
+from qserver.pgwire.text_format import Writer, styled_writer, text_writer
 from qserver.pgwire.types import modifier_of, oid_of, size_of
 from qserver.query.settings.values import TextStyle
 from qserver.values.types import SqlType
 
 BINARY: Final = 1
 ALL_TEXT: Final[tuple[int, ...]] = ()
+WRITERS_KEPT: Final = 1024
 _COLUMN: Final = Struct("!IhIhih")
 _ROW: Final = Struct("!cih")
 _length: Final = Struct("!i").pack
@@ -24,7 +26,7 @@ _length: Final = Struct("!i").pack
 class RowWriter:
     """Writes the rows of one list of columns."""
 
-    __slots__ = ("_count", "_formats", "_styled", "_writers", "columns", "description", "types")
+    __slots__ = ("_count", "_fields", "_formats", "_styled", "columns", "description", "types")
 
     def __init__(
         self, columns: tuple[str, ...], types: tuple[SqlType, ...], formats: tuple[int, ...]
@@ -37,8 +39,8 @@ class RowWriter:
         self._count = len(columns)
         self._formats = each
         self._styled: tuple[TextStyle, RowWriter] | None = None
-        self._writers = [
-            binary_writer(sql_type) if form == BINARY else text_writer(sql_type)
+        self._fields = [
+            _field(binary_writer(sql_type) if form == BINARY else text_writer(sql_type))
             for sql_type, form in zip(types, each, strict=True)
         ]
 
@@ -54,10 +56,10 @@ class RowWriter:
             return self
         if self._styled is None or self._styled[0] != style:
             made = RowWriter(self.columns, self.types, self._formats)
-            made._writers = [
-                write if form == BINARY else styled_writer(sql_type, style)
-                for write, sql_type, form in zip(
-                    self._writers, self.types, self._formats, strict=True
+            made._fields = [
+                field if form == BINARY else _field(styled_writer(sql_type, style))
+                for field, sql_type, form in zip(
+                    self._fields, self.types, self._formats, strict=True
                 )
             ]
             self._styled = style, made
@@ -65,21 +67,45 @@ class RowWriter:
 
     def write(self, rows: list[Any], out: bytearray) -> None:
         """Append a DataRow for each row."""
-        count, writers, head, length = self._count, self._writers, _ROW.pack, _length
+        count, fields, head = self._count, self._fields, _ROW.pack
         for row in rows:
-            parts = []
-            for value, write in zip(row, writers, strict=True):
-                if value is None:
-                    parts.append(NULL)
-                else:
-                    data = write(value)
-                    parts += length(len(data)), data
-            body = b"".join(parts)
+            body = b"".join(map(call, fields, row))
             out += head(b"D", len(body) + 6, count)
             out += body
 
 
-@lru_cache(maxsize=1024)
+def _field(write: Writer) -> Writer:
+    """Return the function that writes a value, or NULL, behind its length."""
+    length = _length
+
+    def field(value: Any) -> bytes:
+        if value is None:
+            return NULL
+        data = write(value)
+        return length(len(data)) + data
+
+    return field
+
+
+class RowWriters:
+    """Writers of texts, for as many results as there are plans.
+
+    A plan keeps its tuple of columns, and so does its writer: identity is the key.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, RowWriter] = {}
+
+    def find(self, columns: tuple[str, ...], types: tuple[SqlType, ...]) -> RowWriter:
+        found = self._kept.get(id(columns))
+        if found is None or found.types is not types:
+            if len(self._kept) >= WRITERS_KEPT:
+                self._kept.clear()
+            found = self._kept[id(columns)] = RowWriter(columns, types, ALL_TEXT)
+        return found
+
+
+@lru_cache(maxsize=WRITERS_KEPT)
 def row_writer(
     columns: tuple[str, ...], types: tuple[SqlType, ...], formats: tuple[int, ...] = ALL_TEXT
 ) -> RowWriter:

@@ -119,16 +119,11 @@ class Begun(msgspec.Struct, eq=False):
         return None if found is None else found.plan
 
 
-def begin(
-    state: State, opened: OpenDatabase, statement: Statement, known: CachedPlan | None = None
-) -> Begun:
-    """Begin a statement outside of a transaction, in a database that is released at its end.
-
-    `known` is its plan when it last began with the settings that the session has now.
-    """
+def begin(state: State, opened: OpenDatabase, statement: Statement) -> Begun:
+    """Begin a statement outside of a transaction, in a database that is released at its end."""
     state.query = statement.sql
     try:
-        return Begun(opened, opened.sql.beginnings.begin(statement, state.options(), known))
+        return Begun(opened, opened.sql.beginnings.begin(statement, state.options()))
     except BaseException:
         opened.release()
         raise

@@ -126,6 +126,11 @@ class Session:
         """Handle a message; return what is left to do, if that may have to wait."""
         extended = self._extended
         if kind == messages.BIND:
+            began = perf_counter()
+            again = extended.round_trips.begin(body, self.state.frames)
+            if again is not None:
+                self._kind = messages.SYNC
+                return self._ending(extended.repeat(*again), began)
             if extended.bind(body, self.state.frames):  # all of a round trip, and so Sync
                 self._kind = messages.SYNC
                 return self._sync()

@@ -83,8 +83,10 @@ class State:
         """Why the session ends, as soon as it can."""
         self._moment: Snapshot | None = None
         """What stood for all that is allowed when the client was last looked at, see `Access`."""
-        self._options: tuple[Grant, RunOptions] | None = None
-        self._input_held = 0
+        self._options: RunOptions | None = None
+        """How statements run, as long as the grant is the same."""
+        self.input_held = 0
+        """Bytes of long messages that count as memory."""
         self._entered = ""
         self._disconnect: Callable[[], None] | None = None
         self._heard: OpenDatabase | None = None
@@ -94,28 +96,22 @@ class State:
 
     # --- bytes ---
 
-    def feed(self, data: bytes) -> None:
-        """Take bytes of the client; long messages count as memory of its organization."""
-        frames = self.frames
-        frames.feed(data)
-        if self._input_held or frames.is_partial:
-            self.hold_input()
-
     def hold_input(self) -> None:
+        """Count long messages that have begun to arrive as memory of the organization."""
         size = len(self.frames)
         size = size if size > INPUT_HELD_MIN else 0
-        if self.grant is not None and size != self._input_held:
+        if self.grant is not None and size != self.input_held:
             pool = self.grant.share.bodies
-            pool.give_back(self._input_held)
-            self._input_held = 0
+            pool.give_back(self.input_held)
+            self.input_held = 0
             pool.take(size)
-            self._input_held = size
+            self.input_held = size
 
     def frame(self) -> Waits[Frame]:
         """Wait for the next message."""
         while (frame := self.frames.next()) is None:
             yield INPUT
-        if self._input_held:
+        if self.input_held:
             self.hold_input()
         return frame
 
@@ -129,7 +125,7 @@ class State:
 
     def enter(self, grant: Grant) -> None:
         """Count the session as one of its organization."""
-        self.grant, self._entered = grant, grant.organization_id
+        self.grant, self._entered, self._options = grant, grant.organization_id, None
         self.host.connections[self._entered] += 1
         self.frames.is_known = True
 
@@ -158,29 +154,39 @@ class State:
 
         None if anything has to be looked up for that; then nothing is counted either.
         """
-        plane, grant = self.host.plane, self.grant
+        plane = self.host.plane
         moment = plane.moment_nowait()
         if moment is not None and moment is self._moment:  # then all is as it was
             opened = plane.databases.use_nowait(self.database)
         else:
             opened = self._checked_nowait(moment)
-        if opened is None or grant is None:
+        if opened is None:
             return None
-        share = grant.share
         try:
-            if OWNER.get() is not share.turns:
-                OWNER.set(share.turns)
-            if share.connections >= share.limits.connections:
-                share.check_connections()
-            if not grant.is_unlimited:
-                plane.take_request(grant)
-        except Uncounted:
-            opened.release()
-            return None
+            if self.join_nowait():
+                return opened
         except BaseException:
             opened.release()
             raise
-        return opened
+        opened.release()
+        return None
+
+    def join_nowait(self) -> bool:
+        """Count a statement of a client that is allowed it; False if that has to wait."""
+        grant = self.grant
+        if grant is None:
+            return False
+        share = grant.share
+        if OWNER.get() is not share.turns:
+            OWNER.set(share.turns)
+        if share.connections >= share.limits.connections:
+            share.check_connections()
+        if not grant.is_unlimited:
+            try:
+                self.host.plane.take_request(grant)
+            except Uncounted:
+                return False
+        return True
 
     def opened_nowait(self) -> OpenDatabase | None:
         """Return the open database, which its caller releases, if that needs no look at all."""
@@ -229,7 +235,7 @@ class State:
                 grant = yield from self.authenticated()
             if grant.organization_id != before.organization_id or grant.statements is not None:
                 raise Fatal(InvalidAuthorization("the key has no SQL any more"))
-            self.grant = grant
+            self.grant, self._options = grant, None
         return grant
 
     def authenticated(self) -> Waits[Grant]:
@@ -328,18 +334,17 @@ class State:
 
     def options(self) -> RunOptions:
         """Return how statements run: by what the key and the session's settings say now."""
-        grant = self.grant
+        if self._options is not None:
+            return self._options
+        grant, session = self.grant, self.settings.session
         assert grant is not None
-        known, session = self._options, self.settings.session
-        if known is not None and known[0] is grant and known[1].session is session:
-            return known[1]
         limits, asked = grant.limits, self.settings.statement_timeout_ms
         timeout = limits.statement_timeout_ms if asked is None else asked
         timeout = min(timeout, limits.statement_timeout_max_ms)
         allowed = grant.allowed()
-        options = RunOptions(RETRIES_DEFAULT, timeout, None, None, allowed, session=session)
-        self._options = grant, options
-        return options
+        limits_of_all = RETRIES_DEFAULT, timeout, None, None
+        self._options = RunOptions(*limits_of_all, allowed, session=session)
+        return self._options
 
     def options_inside(self) -> RunOptions:
         """Return the same for a statement of the session's transaction."""
@@ -395,5 +400,5 @@ class State:
             self.host.connections[self._entered] -= 1
             self._entered = ""
         if self.grant is not None:
-            self.grant.share.bodies.give_back(self._input_held)
-            self._input_held = 0
+            self.grant.share.bodies.give_back(self.input_held)
+            self.input_held = 0

@@ -77,14 +77,19 @@ _DIGITS_SURE: Final = {Kind.SMALLINT: 4, Kind.INTEGER: 9, Kind.BIGINT: 18}
 """So many digits always fit."""
 
 
-@lru_cache(maxsize=4096)
-def integer_reader(kind: Kind) -> Reader:
-    """Return the function that reads what is surely an integer of a kind, and leaves other texts.
+def integer_reader(kind: Kind, other: Reader) -> Reader:
+    """Return the function that reads what is surely an integer of a kind; `other` reads the rest.
 
     Only for a parameter of this type: one without a type would get it from its value.
     """
     most = _DIGITS_SURE[kind]
-    return lambda data: int(data) if len(data) <= most and data.isdigit() else text_of(data)
+
+    def read(data: bytes) -> Any:
+        if len(data) <= most and (data.isdigit() or (data[:1] == b"-" and data[1:].isdigit())):
+            return int(data)
+        return other(data)
+
+    return read
 
 
 @lru_cache(maxsize=4096)

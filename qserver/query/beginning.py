@@ -11,6 +11,7 @@ from qserver.query.prepared_statement import PreparedStatement
 from qserver.query.preparing import find_plans
 from qserver.query.request import Request, RequestEnvironment
 from qserver.query.results import RunOptions, Statement
+from qserver.query.session import Session
 from qserver.storage.snapshot import Snapshot
 
 
@@ -36,37 +37,46 @@ class Beginnings:
         self._snapshots = snapshots
         self._environment = environment
 
-    def begin(
-        self, statement: Statement, options: RunOptions, known: CachedPlan | None = None
-    ) -> Beginning:
+    def begin(self, statement: Statement, options: RunOptions) -> Beginning:
         """Begin a statement, which may have been parameterized already; wait for nothing.
 
-        `known` is its plan when it last began in the same session, with the same settings. Beside
-        the session, nothing special is asked for in its options.
+        Beside the session, nothing special is asked for in its options.
         """
         session, snapshot = options.session, self._snapshots.take()
         assert session is not None, "it is a statement of a session"
-        about = options.timeout_ms, options.allowed, None, None, session
-        request = self._environment.request(*about)
-        timeout_ms = session.settings.statement_timeout_ms
-        if timeout_ms is not None:
-            request.limit(timeout_ms)
-        parameterized, given = statement.parameterized, statement.parameters
-        if snapshot is None:
-            known = None
-        else:
+        request = self._request(session, options)
+        parameterized, given, plan = statement.parameterized, statement.parameters, None
+        if snapshot is not None:
             if session.temporary is not None:
                 snapshot = session.over(snapshot)
             if parameterized is None:
                 every = find_plans(self._planner, (statement,), snapshot, session.scope)
                 return Beginning(request, snapshot, every[0] if every else None)
-            if known is None or not self._planner.cache.is_still_good(known, snapshot):
-                where = snapshot.catalog, snapshot
-                known = self._planner.find(parameterized, *where, given, session.scope)
+            where = snapshot.catalog, snapshot
+            plan = self._planner.find(parameterized, *where, given, session.scope)
         if parameterized is None:
             return Beginning(request)
-        found = PreparedStatement(statement.sql, given, parameterized, known)
+        found = PreparedStatement(statement.sql, given, parameterized, plan)
         return Beginning(request, snapshot, found)
+
+    def begin_again(self, found: PreparedStatement, options: RunOptions) -> Beginning | None:
+        """Begin a statement without temporary relations whose plan has been found before.
+
+        None if that would not be found again. Session and settings are those of then.
+        """
+        session, snapshot, plan = options.session, self._snapshots.take(), found.plan
+        assert session is not None and plan is not None, "it has begun before"
+        if snapshot is None or not self._planner.cache.is_still_good(plan, snapshot):
+            return None
+        return Beginning(self._request(session, options), snapshot, found)
+
+    def _request(self, session: Session, options: RunOptions) -> Request:
+        about = options.timeout_ms, options.allowed, None, None, session
+        request = self._environment.request(*about)
+        timeout_ms = session.settings.statement_timeout_ms
+        if timeout_ms is not None:
+            request.limit(timeout_ms)
+        return request
 
     def is_still_good(self, plan: CachedPlan) -> bool:
         """Return whether a plan of a statement without temporary relations would be found again."""

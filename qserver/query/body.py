@@ -198,7 +198,10 @@ def open_reading(
         assert isinstance(base, Snapshot)
         about = request.session, request.environment.server, request.allowed
         reader = CatalogReader(Transaction(base), context, *about)
-    if given and is_heavy(given):
+    slots = statement.slots
+    if slots is not None:
+        steps = plan.compiled.run(reader, slots, context)
+    elif given and is_heavy(given):
         run = partial(_run_plan, plan, reader, context)
         steps = run_heavy(plan, parameterized.literals, given, context, run)
     else:

@@ -91,11 +91,13 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         max_rows: int | None = None,
         cut_rows: int | None = None,
         keep: bool = True,
+        ahead: bool = False,
     ) -> Any:
         """Go on until it yields, waits or ends; collect its rows in `rows`.
 
         More than `max_rows` are an error; only the first `cut_rows` are kept. One page is short; a
-        statement with more lets others run after each.
+        statement with more lets others run after each. `ahead`: go on for the first page, which is
+        in `rows` then but not charged, and return what comes behind it: most end there.
         """
         heading = self.heading  # a local, so that the watchdog can tell which statement is running
         steps, context, writes = self.steps, self.context, heading.writes
@@ -105,6 +107,9 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
         try:
             # A statement that only reads changes nothing, and waits for nothing.
             page = steps.send(sent) if writes else next(steps, END)
+            if ahead and type(page) is list:
+                self.rows = page
+                page = next(steps, END)
             while type(page) is list and keep:
                 is_first = not self.rows
                 self._keep(page)

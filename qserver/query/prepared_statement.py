@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from qserver.lexing.fingerprint import Parameterized
@@ -17,3 +19,5 @@ class PreparedStatement(msgspec.Struct, eq=False):
     parameterized: Parameterized | None = None
     plan: CachedPlan | None = None
     """Used if the catalog is still the one that it was made for."""
+    slots: Any = None
+    """What the plan runs with, if that was made of the parameters already."""
