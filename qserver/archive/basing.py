@@ -22,6 +22,7 @@ import trio
 from qserver.archive.layout import file_name
 from qserver.archive.segments import LEVEL, CopiedFile, End, FamilyCopy, digest_of
 from qserver.durability.check import check_file
+from qserver.durability.column_numbers import POSITION
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.live_copy import copy_live
 from qserver.durability.live_log import LiveLog
@@ -29,7 +30,6 @@ from qserver.durability.records import decode_time
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_errors import name_instead
 from qserver.errors import DataCorrupted, LogFailed, QserverError
-from qserver.replication.position import POSITION_PAGE
 
 PART_BYTES: Final = 8 << 20
 
@@ -130,8 +130,8 @@ class FamilyCopier:
         What it holds for branches stays: one that was not copied is made of it in a restore.
         """
         async with await open_log(copy) as log:
-            if log.load([POSITION_PAGE]):  # it was a copy of a replicated log
-                await log.forget(0, [POSITION_PAGE])
+            if log.load([POSITION]):  # it was a copy of a replicated log
+                await log.forget(0, [POSITION])
         report = await check_file(copy)
         if not report.is_sound:
             raise DataCorrupted(

@@ -5,7 +5,7 @@
 
 So they are stored, copied, restored and forgotten as pages are, and every file has room for them.
 A log tells the page that a number belongs to, and forgets a page with its columns. The numbers from
--1 to -4095 belong to no page: one of them is that of the note which columns are still to be made.
+-1 to -4095 belong to no page: they are those of notes, each of which is declared here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from qserver.values.vector_families import TEXTS, ColumnVector
 BITS: Final = 12
 COLUMNS: Final = 1 << BITS
 """So many numbers belong to a page: two for each column of the widest table."""
-PENDING: Final = -1
+POSITION: Final = -1
+"""Under this number a copy of a replicated log has its position, see `replication.position`."""
+PENDING: Final = -2
 """Under this number the log has the note of columns that are still to be made, if there are any."""
 LAST_PAGE: Final = (1 << 63 - BITS) - 1
 """Pages with greater numbers, those of a scratch, have no columns."""

@@ -74,6 +74,7 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
                 hint="Restore a backup, and keep the damaged data until you have.",
             )
         saved.restore([empty()], [], list(range(1, last_number + 1)), last_number, 0)
+        _note_pending(log, saved)
         return None
     checkpoint = decode_checkpoint(*stored)
     last_number = max(last_number, checkpoint.last_page)
@@ -114,14 +115,19 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
 
 
 def _note_pending(log: Log, saved: SavedPages) -> None:
-    """Find out which pages lack columns that an earlier process would have made."""
+    """Find out which pages lack columns that an earlier process would have made.
+
+    A note that cannot be read may be there: the next checkpoint ends it, and the columns that it
+    is about are made when scans want them.
+    """
     saved.columns_to = saved.last_number
     try:
         note = log.load([PENDING]).get(PENDING)
+        saved.is_pending = note is not None
         if note is not None:
-            saved.columns_to, saved.is_pending = read_pending(note), True
+            saved.columns_to = read_pending(note)
     except (DataCorrupted, LogFailed):
-        pass  # they are made when scans want them
+        saved.is_pending = True
 
 
 async def _kept(log: Log, newest: AnyCheckpoint, log_start: int) -> list[KeptCheckpoint]:

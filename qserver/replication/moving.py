@@ -12,13 +12,14 @@ from typing import Final
 import msgspec
 
 from qserver.durability.branch_log import read_base
+from qserver.durability.column_numbers import POSITION
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.replication.bases import Bases, Note, nobody, remove_base
 from qserver.replication.copies import CatchUp, Copies, LocalFiles, end_of
 from qserver.replication.messages import Claim, checksum_of, encode
 from qserver.replication.patience import patiently
 from qserver.replication.port import LogNodes, Refused, Stream
-from qserver.replication.position import BEGINNING, POSITION_PAGE, Position, save_position
+from qserver.replication.position import BEGINNING, Position, save_position
 from qserver.replication.reader import Purged, Reader
 
 ANSWER_SECONDS: Final = 60.0
@@ -146,5 +147,5 @@ async def read_family(
         if catch_up.missing:
             raise DataCorrupted(f"the log has no files of {', '.join(sorted(catch_up.missing))}")
         async with copies.hold(root, may_make=True) as own:
-            await own.forget(0, [POSITION_PAGE])
+            await own.forget(0, [POSITION])
         return {root: 0} | catch_up.versions

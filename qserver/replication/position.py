@@ -11,11 +11,10 @@ from typing import Final
 
 import msgspec
 
+from qserver.durability.column_numbers import POSITION
 from qserver.durability.port import Log, StoredPage
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
-
-POSITION_PAGE: Final = -1
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -35,7 +34,7 @@ BEGINNING: Final = Position()
 
 def load_position(root: Log) -> Position:
     """Return the position that the root's file has; the beginning if there is none."""
-    data = root.load([POSITION_PAGE]).get(POSITION_PAGE)
+    data = root.load([POSITION]).get(POSITION)
     return BEGINNING if data is None else decode_position(unsealed(data, "a position"))
 
 
@@ -46,7 +45,7 @@ async def save_position(root: Log, position: Position) -> None:
 
 
 def position_page(position: Position) -> StoredPage:
-    return POSITION_PAGE, sealed(encode_position(position))
+    return POSITION, sealed(encode_position(position))
 
 
 def encode_position(position: Position) -> bytes:

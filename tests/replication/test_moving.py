@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
+from qserver.durability.column_numbers import POSITION
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.replication.memory import MemoryNodes, MemoryStream
 from qserver.replication.moving import begin_family, families_of, read_family, versions_of
 from qserver.replication.port import Message, Refused, Unanswered
-from qserver.replication.position import POSITION_PAGE, load_position
+from qserver.replication.position import load_position
 from tests.replication.machines import Machine, MemoryFiles, all_of, make_branch, records, running
 
 
@@ -42,7 +43,7 @@ async def test_a_family_goes_into_another_log_and_out_again() -> None:
         await log.append(records(6, 6, "b "))
         files = MemoryFiles()
         assert await read_family(nodes, files, "a") == {"a": 3, "b": 6, "c": 3}
-        assert files.logs["a"].load([POSITION_PAGE]) == {}, "it is a copy of nothing"
+        assert files.logs["a"].load([POSITION]) == {}, "it is a copy of nothing"
         assert await versions_of(files, files.logs) == {"a": 3, "b": 6, "c": 3}
         await log.append(records(7, 7, "b "))
     assert await read_family(nodes, MemoryFiles(), "x") == {}

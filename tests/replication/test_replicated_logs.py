@@ -9,6 +9,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from qserver.durability.column_numbers import POSITION
 from qserver.durability.memory import MemoryLog
 from qserver.durability.pinning import pin_in_log
 from qserver.durability.port import Ended, Log, StoredRecord
@@ -18,7 +19,7 @@ from qserver.replication.family import State
 from qserver.replication.memory import MemoryNodes
 from qserver.replication.messages import Claim, decode, encode
 from qserver.replication.port import Message, Stream, Unanswered
-from qserver.replication.position import POSITION_PAGE, load_position
+from qserver.replication.position import BEGINNING, load_position
 from qserver.replication.replicated_log import ReplicatedLog
 from tests.replication.machines import (
     Machine,
@@ -30,6 +31,7 @@ from tests.replication.machines import (
     records,
     running,
 )
+from tests.sql.databases import opened_sql
 
 
 @pytest.fixture
@@ -290,9 +292,22 @@ async def test_a_pin_goes_with_its_branch_though_the_branch_was_never_made(
         async with two.logs.open("a"):
             await two.logs.remove("b")
         if crashes:  # before it wrote its position
-            del one.files.logs["a"]._pages[POSITION_PAGE]
+            del one.files.logs["a"]._pages[POSITION]
         async with one.logs.open("a") as log:
             assert all(b"b" not in outline for _, outline in await log.load_outlines())
+
+
+async def test_columns_that_are_saved_leave_the_position_alone(nodes: MemoryNodes) -> None:
+    one = Machine("one", nodes)
+    async with running(one), one.logs.open("a") as log, opened_sql(log) as database:
+        await database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        await database.execute("INSERT INTO t SELECT generate_series(1, 10000)")
+        await replicated(log).family.save_position()
+        position = load_position(one.files.logs["a"])
+        assert position != BEGINNING
+        await database.database.checkpoint()
+        assert min(one.files.logs["a"]._pages) < POSITION, "columns are there"
+        assert load_position(one.files.logs["a"]) == position
 
 
 async def test_a_crash_between_a_removal_and_its_unpin_leaves_no_pin(nodes: MemoryNodes) -> None:

@@ -31,6 +31,7 @@ import trio
 
 from qserver.archive.listed import GONE, WITH_FILES, Listed, ancestors, databases_in, mark_deleting
 from qserver.control.plane import CONTROL
+from qserver.durability.column_numbers import POSITION
 from qserver.durability.data_folder import COMPANIONS, DataFolder
 from qserver.durability.files import beside, make_folder, remove_files
 from qserver.durability.kept import decode_outline, encode_outline
@@ -38,7 +39,6 @@ from qserver.durability.live_copy import copy_live
 from qserver.durability.port import CheckpointParts
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, LogFailed
-from qserver.replication.position import POSITION_PAGE
 
 
 class FileMissing(DataCorrupted):
@@ -166,5 +166,5 @@ async def let_go(path: Path, branches: set[str]) -> None:
                 changed.append((version, CheckpointParts(encode_outline(kept))))
         if changed:
             await log.change_checkpoints([], changed)
-        if log.load([POSITION_PAGE]):  # the file was a copy of a replicated log
-            await log.forget(0, [POSITION_PAGE])
+        if log.load([POSITION]):  # the file was a copy of a replicated log
+            await log.forget(0, [POSITION])

@@ -312,6 +312,32 @@ async def test_a_note_that_cannot_be_read_costs_columns_alone(note: bytes) -> No
     assert len(columns_in(log)) > len(columns) and PENDING not in log._pages
 
 
+class Unfinished(MemoryLog):
+    """Pages are saved, and no checkpoint."""
+
+    fails = True
+
+    async def save_checkpoint(self, *given: Any) -> None:
+        if self.fails:
+            raise LogFailed("the power is off")
+        await super().save_checkpoint(*given)
+
+
+async def test_the_note_of_a_first_checkpoint_that_failed_ends_with_the_next() -> None:
+    log = Unfinished()
+    async with opened_in_trouble(log) as database:
+        await database.execute(CREATE)
+        await database.execute(FILL.format(1, ROWS))
+        with pytest.raises(LogFailed):
+            await database.database.checkpoint()
+        await database.execute("DELETE FROM t WHERE id > 10")
+    assert PENDING in log._pages
+    log.fails = False
+    async with opened_sql(log) as database:
+        await database.database.checkpoint()
+    assert PENDING not in log._pages
+
+
 @pytest.mark.half
 async def test_a_branch_reads_the_columns_of_its_parent_and_saves_its_own() -> None:
     log, own = MemoryLog(), MemoryLog()
