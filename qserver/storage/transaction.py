@@ -326,7 +326,7 @@ class Transaction:
                 self.insert(table, row)
             return
         for tree, changes in entries.items():
-            self.writes.setdefault(tree, {}).update(changes)
+            self.put_entries(tree, changes)
         if self.journal is not None:
             self.journal += [(table, None, row) for row in rows]
 
@@ -373,6 +373,9 @@ class Transaction:
             self.writes[tree] = {key: value}
         else:
             changes[key] = value
+
+    def put_entries(self, tree: int, entries: TreeWrites) -> None:
+        self.writes.setdefault(tree, {}).update(entries)
 
     def _change_indexes(self, table: Table, old: Value | None, new: Value | None) -> None:
         for index in table.indexes:

@@ -11,9 +11,9 @@ changes, up to `CHANGES_AT_ONCE`, are one piece: it does not yield.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 from qserver.storage.btree import apply
@@ -43,6 +43,12 @@ ENGINE_TREES: Final = frozenset({SEQUENCES_TREE, ANSWERS_TREE})
 CHANGES_AT_ONCE: Final = 256
 """Changes that are made, or encoded, before others may run."""
 
+KEYS_AT_ONCE: Final = 512
+"""Keys that are sorted before others may run."""
+
+RUNS_AT_ONCE: Final = 16
+"""Sorted runs that are merged into one."""
+
 
 def changed(tree: Tree, changes: TreeWrites) -> Steps[Tree]:
     """Return the tree with these changes made; a piece of them copies each touched page once."""
@@ -62,17 +68,51 @@ def changed(tree: Tree, changes: TreeWrites) -> Steps[Tree]:
 
 
 def sorted_keys(changes: TreeWrites) -> Steps[Iterator[Key]]:
-    """Return the keys in order: sorts runs one by one, and merges them on demand."""
+    """Return the keys in order: sorts runs one by one, and merges the last of them on demand.
+
+    Python's sort finds the runs in what it sorts, and merges them faster than a heap does. It
+    cannot be interrupted, so it gets a piece at a time.
+    """
     keys = iter(changes)
     runs: list[list[Key]] = []
-    while run := list(islice(keys, CHANGES_AT_ONCE)):
+    while run := list(islice(keys, KEYS_AT_ONCE)):
         run.sort()
         if runs and runs[-1][-1] < run[0]:
             runs[-1] += run
         else:
             runs.append(run)
         yield
-    return iter(runs[0]) if len(runs) == 1 else merge(*runs)
+    while len(runs) > RUNS_AT_ONCE:
+        longer = []
+        for first in range(0, len(runs), RUNS_AT_ONCE):
+            whole: list[Key] = []
+            for piece in _merged(runs[first : first + RUNS_AT_ONCE]):
+                whole += piece
+                yield
+            longer.append(whole)
+        runs = longer
+    return chain.from_iterable(_merged(runs))
+
+
+def _merged(runs: list[list[Key]]) -> Iterator[list[Key]]:
+    """Yield the keys of sorted runs in order, at most KEYS_AT_ONCE at a time.
+
+    Each run offers as many, and those that no other run has a smaller one behind are taken.
+    """
+    rest = [(run, 0) for run in runs]
+    while len(rest) > 1:
+        share = KEYS_AT_ONCE // len(rest)
+        last = min([run[min(start + share, len(run)) - 1] for run, start in rest])
+        ends = [bisect_right(run, last, start, min(start + share, len(run))) for run, start in rest]
+        piece: list[Key] = []
+        for (run, start), end in zip(rest, ends, strict=True):
+            piece += run[start:end]
+        piece.sort()
+        yield piece
+        rest = [(run, end) for (run, _), end in zip(rest, ends, strict=True) if end < len(run)]
+    for run, start in rest:
+        for at in range(start, len(run), KEYS_AT_ONCE):
+            yield run[at : at + KEYS_AT_ONCE]
 
 
 def count_changes(writes: Mapping[Any, TreeWrites]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from random import Random
 
 from hypothesis import given
@@ -10,11 +11,15 @@ from hypothesis import strategies as st
 from qserver.storage.page import EMPTY
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
+    KEYS_AT_ONCE,
+    RUNS_AT_ONCE,
     TreeWrites,
     Writes,
+    _merged,
     changed,
     count_changes,
     merge_writes,
+    sorted_keys,
 )
 from qserver.values.steps import at_once
 from tests.steps import taken
@@ -46,6 +51,36 @@ def test_many_changes_are_made_in_pieces_and_let_others_run() -> None:
         check_pages(tree)
         assert entries_of(tree) == sorted((key, row) for key, row in writes.items() if row)
         assert pauses > 4
+
+
+@unhurried
+@given(
+    size=st.integers(0, 2 * RUNS_AT_ONCE * KEYS_AT_ONCE),
+    shape=st.sampled_from(["shuffled", "falling", "rising", "two rise", "nearly in order"]),
+    chance=st.randoms(use_true_random=False),
+)
+def test_keys_are_sorted_in_pieces(size: int, shape: str, chance: Random) -> None:
+    numbers = list(range(size))
+    match shape:
+        case "shuffled":
+            chance.shuffle(numbers)
+        case "falling":
+            numbers.reverse()
+        case "two rise":
+            numbers = numbers[::2] + numbers[1::2]
+        case "nearly in order":
+            numbers.sort(key=lambda number: number + 2000 * chance.random())
+    pauses, found = taken(sorted_keys({(number, "a"): None for number in numbers}))
+    assert list(found) == [(number, "a") for number in range(size)]
+    assert pauses >= size // KEYS_AT_ONCE
+
+
+@given(st.lists(st.lists(st.integers(), min_size=1, max_size=2000), max_size=RUNS_AT_ONCE))
+def test_a_piece_of_merged_runs_is_never_long(runs: list[list[int]]) -> None:
+    in_order = [sorted((number,) for number in run) for run in runs]
+    pieces = list(_merged(in_order))
+    assert list(chain(*pieces)) == sorted(chain(*in_order))
+    assert all(0 < len(piece) <= KEYS_AT_ONCE for piece in pieces)
 
 
 @unhurried

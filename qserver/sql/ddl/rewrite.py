@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from qserver.errors import (
     CheckViolation,
@@ -29,6 +29,9 @@ from qserver.values.types import BIGINT
 
 Moved = tuple[str, ast.Expression]
 """A column of the new table, and its expression over the old one."""
+
+ROWS_AT_ONCE: Final = 256
+"""Rows that get their entries in an index before others may run."""
 
 
 def name_of(column: str) -> ast.Name:
@@ -171,23 +174,32 @@ def with_new_trees(work: DdlPort, table: Table) -> Table:
 
 def build_index(work: DdlPort, table: Table, index: Index) -> DdlSteps:
     """Fill the tree of a new index, and check that it is unique if required."""
-    if index.unique or index.deferral:
+    must_be_unique = index.unique or index.deferral
+    if must_be_unique:
         work.require_read(table)
-    entry_of = table.entry_function(index)
-    put_entry = work.transaction.put_entry
-    seen: set[Key] = set()
-    for _, rows in work.transaction.scan(table.id):
-        count_written(work, table.columns, index.columns, rows)
-        for row in rows:
-            key, primary_key = entry_of(row)
-            guarded = key if index.unique else _guarded(index, row, key)
-            if guarded is not None:
-                if guarded in seen:
-                    raise _duplicated(table, index, row)
-                seen.add(guarded)
-            put_entry(index.id, key, primary_key)
-        yield
+    entry_of, seen = table.entry_function(index), set[Key]()
+    for many in work.transaction.scan_values(table.id):
+        for at in range(0, len(many), ROWS_AT_ONCE):
+            rows = many[at : at + ROWS_AT_ONCE]
+            count_written(work, table.columns, index.columns, rows)
+            entries = list(map(entry_of, rows))
+            if must_be_unique:
+                _require_new(table, index, rows, [key for key, _ in entries], seen)
+            work.transaction.put_entries(index.id, dict(entries))
+            yield
     return 0
+
+
+def _require_new(
+    table: Table, index: Index, rows: Sequence[Row], keys: Sequence[Key], seen: set[Key]
+) -> None:
+    """Refuse rows with a key that is among those seen, and add theirs."""
+    for row, key in zip(rows, keys, strict=True):
+        guarded = key if index.unique else _guarded(index, row, key)
+        if guarded is not None:
+            if guarded in seen:
+                raise _duplicated(table, index, row)
+            seen.add(guarded)
 
 
 def _guarded(index: Index, row: Row, key: Key) -> Key | None:
@@ -203,12 +215,7 @@ def _require_unique(work: DdlPort, table: Table, index: Index) -> DdlSteps:
     """Refuse duplicates among rows that were moved; a unique tree refuses them by itself."""
     entry_of, seen = table.entry_function(index), set[Key]()
     for rows in work.transaction.scan_values(table.id):
-        for row in rows:
-            guarded = _guarded(index, row, entry_of(row)[0])
-            if guarded is not None:
-                if guarded in seen:
-                    raise _duplicated(table, index, row)
-                seen.add(guarded)
+        _require_new(table, index, rows, [entry_of(row)[0] for row in rows], seen)
         yield
     return 0
 
