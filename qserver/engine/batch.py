@@ -30,6 +30,11 @@ class Batch:
         self.is_open = self.is_active = True
         self._requests += requests
 
+    @property
+    def has_work(self) -> bool:
+        """Whether calls wait for the end."""
+        return bool(self._ends)
+
     def was_of_one(self) -> bool:
         """Return whether just one request has arrived since the last call."""
         requests, self._requests = self._requests, 0

@@ -21,14 +21,15 @@ An exception in `readable` is raised where its connection waits; other connectio
 Of several owners, each has some of its connections called before other tasks run (`turns`).
 
 Connections that are called one after the other are a batch. The application may leave work until
-its end, to do it once for all of their requests.
+its end, to do it once for all of their requests. While there is such work, connections that became
+readable meanwhile join the batch: one round and one sync serve them, too.
 """
 
 from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import trio
@@ -49,7 +50,11 @@ class BatchPort(Protocol):
     """Requests that arrived together."""
 
     def open(self, requests: int) -> None:
-        """Called before the first of them is handled."""
+        """Called before the first of them is handled, and before more of them are."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether work was left until the end."""
 
     def end(self) -> None:
         """Called after the last of them has been handled; must not raise."""
@@ -57,6 +62,8 @@ class BatchPort(Protocol):
 
 class NoBatch:
     """For an application that leaves no work until the end."""
+
+    has_work = False
 
     def open(self, requests: int) -> None:
         pass
@@ -118,25 +125,32 @@ class Reactor:
         if self._turns.is_contended:
             _keep(ready, arrived)
         else:
-            self._call_alone(iter(arrived), len(arrived))
+            self._call_alone(arrived)
         if ready:
             self._call_in_turns()
 
-    def _call_alone(self, arrived: Iterator[tuple[int, int]], many: int) -> None:
+    def _call_alone(self, arrived: list[tuple[int, int]]) -> None:
         """Call connections until one is of a second owner; keep the others.
 
-        A stranger among them counts as of the owner before it, until it is called again.
+        While they leave work until the end of the batch, those that become readable meanwhile join
+        it. A stranger among them counts as of the owner before it, until it is called again.
         """
-        turns, owners, call = self._turns, self._owners, self._call
+        turns, owners, call, batch = self._turns, self._owners, self._call, self._batch
         only_owner, owner_of_call = turns.only_owner(), turns.owner
         turns.set_owner(None)
-        self._batch.open(many)
-        for descriptor, events in arrived:
-            call(descriptor, events)
-            owners[descriptor] = owner = owner_of_call()
-            if owner is not only_owner and turns.meets(owner):
-                _keep(self._ready, arrived)
-        self._batch.end()
+        room = EVENTS_AT_ONCE
+        while arrived:
+            batch.open(len(arrived))
+            room -= len(arrived)
+            rest = iter(arrived)
+            for descriptor, events in rest:
+                call(descriptor, events)
+                owners[descriptor] = owner = owner_of_call()
+                if owner is not only_owner and turns.meets(owner):
+                    _keep(self._ready, rest)
+                    room = 0
+            arrived = self._epoll.poll(0, room) if room > 0 and batch.has_work else []
+        batch.end()
 
     def _call_in_turns(self) -> None:
         """Call some connections of each owner, each with all the work that it makes."""
