@@ -66,7 +66,7 @@ class Extended:
         asked = executing.binds.read(body)
         prepared = executing.statement(asked.statement)
         kind, transaction, name = prepared.kind, state.block.transaction, asked.portal
-        is_sql = kind is not None and kind.sort is Sort.SQL
+        comes_alone = kind is None or kind.sort is not Sort.COPY  # no data behind it
         if transaction is not None and transaction.failed and not _may_control(kind):
             raise in_failed()
         portal = new_portal(prepared, asked)
@@ -74,7 +74,7 @@ class Extended:
         if not is_alone:
             executing.open_portal(name, portal)
         state.out += messages.BOUND
-        if is_sql and not name:
+        if comes_alone and not name:
             for rest in (messages.DESCRIBE_AND_RUN, messages.RUN):
                 if frames.follows(rest):
                     frames.skip(rest)
@@ -82,7 +82,7 @@ class Extended:
                         self._describe(portal.description)
                     self.waiting = "", portal, 0
                     if is_alone:
-                        self.round_trips.note(prepared, asked, rest)
+                        self.round_trips.note(prepared, rest)
                     return True
         if is_alone:
             executing.open_portal(name, portal)
@@ -207,8 +207,8 @@ class Extended:
         state = self._state
         if portal.running is None and not portal.has_ended:
             portal.running = yield from start(state, portal.statement, begun)
-            if state.block.transaction is not None and not portal.running.stream.ended:
-                self._executing.begun(name, portal)
+            if most and state.block.transaction is not None and not portal.running.stream.ended:
+                self._executing.begun(name, portal)  # others may run before its last row
         elif portal.running is not None:
             state.request = portal.running.stream.begin_again()
         yield from self._send(name, portal, most)

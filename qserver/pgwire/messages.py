@@ -66,6 +66,7 @@ _COUNT: Final = Struct("!H")
 
 _AROUND_KEPT_MAX: Final = 1024
 """So much of a Bind, beside its values, is remembered."""
+_BINDS_KEPT: Final = 64
 
 Frame = tuple[int, bytes]
 """The type and the body of a message."""
@@ -227,38 +228,49 @@ def read_parse(body: bytes) -> Parse:
     return Parse(name, text, oids)
 
 
+class Around(msgspec.Struct, frozen=True):
+    """What a Bind has before its values, and behind them, and what that means."""
+
+    head: bytes
+    tail: bytes
+    portal: str
+    statement: str
+    formats: tuple[int, ...]
+    count: int
+    result_formats: tuple[int, ...]
+
+
 class BindReader:
-    """Reads the Bind messages of a client, which mostly differ in their values and nothing else.
+    """Reads the Bind messages of a client: those of a statement mostly differ in their values.
 
     What stands before the values and behind them is read again if it is not what it was.
     """
 
-    __slots__ = ("_around", "_head", "_tail")
+    __slots__ = ("_kept", "around")
 
     def __init__(self) -> None:
-        self._head = self._tail = b""
-        """What the last one had before its values, and behind them."""
-        self._around: tuple[str, str, tuple[int, ...], int, tuple[int, ...]] = "", "", (), 0, ()
-        """What that means."""
-
-    @property
-    def around(self) -> tuple[bytes, bytes] | None:
-        """What the last one had before its values, and behind them, if that was not long."""
-        return (self._head, self._tail) if self._head else None
+        self.around: Around | None = None
+        """That of the last one, unless it was long."""
+        self._kept: dict[bytes, Around] = {}
+        """Those of the last ones, by the names that they begin with."""
 
     def read(self, body: bytes) -> Bind:
-        head = self._head
-        if head and body.startswith(head):
-            portal, statement, formats, count, result_formats = self._around
-            values, at = _values(body, len(head), count)
-            if body[at:] == self._tail:
-                return Bind(portal, statement, formats, values, result_formats)
+        around = self.around
+        if around is None or not body.startswith(around.head):
+            around = self._kept.get(body[: _end_of_names(body)])
+        if around is not None and body.startswith(around.head):
+            values, at = _values(body, len(around.head), around.count)
+            if body[at:] == around.tail:
+                self.around = around
+                formats = around.formats
+                return Bind(around.portal, around.statement, formats, values, around.result_formats)
         return self._read(body)
 
     def _read(self, body: bytes) -> Bind:
+        self.around = None
         portal, at = _string(body, 0)
-        statement, at = _string(body, at)
-        formats, at = _list(body, at, "h")
+        statement, names_end = _string(body, at)
+        formats, at = _list(body, names_end, "h")
         try:
             (count,) = _COUNT.unpack_from(body, at)
         except error:
@@ -270,11 +282,16 @@ class BindReader:
         if not (_CODES.issuperset(formats) and _CODES.issuperset(result_formats)):
             raise ProtocolViolation("unsupported format code")
         if start + at - end <= _AROUND_KEPT_MAX:
-            self._head, self._tail = body[:start], body[end:]
-            self._around = portal, statement, formats, count, result_formats
-        else:
-            self._head = b""
+            if len(self._kept) >= _BINDS_KEPT:
+                self._kept.clear()
+            about = portal, statement, formats, count, result_formats
+            self.around = self._kept[body[:names_end]] = Around(body[:start], body[end:], *about)
         return Bind(portal, statement, formats, values, result_formats)
+
+
+def _end_of_names(body: bytes) -> int:
+    """Return where the names of portal and statement end in a Bind."""
+    return body.find(0, body.find(0) + 1) + 1
 
 
 def _values(body: bytes, at: int, count: int) -> tuple[list[bytes | None], int]:

@@ -20,7 +20,7 @@ import msgspec
 from qserver.errors import QserverError
 from qserver.pgwire import messages
 from qserver.pgwire.executing import Executing
-from qserver.pgwire.messages import Bind, Frames, text_of
+from qserver.pgwire.messages import Around, Frames, text_of
 from qserver.pgwire.prepared import Prepared
 from qserver.pgwire.rows import BINARY, RowWriter, formats_of
 from qserver.pgwire.running import Begun
@@ -35,9 +35,8 @@ ROUND_TRIPS_KEPT: Final = 64
 """Of a session: clients repeat a few statements."""
 BYTES_MOST: Final = 4096
 """Longer messages go the way of single ones: their values may have to be read in steps."""
-Formats: TypeAlias = tuple[int, ...]
-Noted: TypeAlias = tuple[Prepared, tuple[bytes, bytes], Formats, Formats, bytes]
-"""A statement, what its Bind had around the values, formats of these and of results, the rest."""
+Noted: TypeAlias = tuple[Prepared, Around, bytes]
+"""A statement, what its Bind had around the values, the rest."""
 _size = Struct("!i").unpack_from
 
 
@@ -137,11 +136,11 @@ class RoundTrips:
         self._last = trip
         return trip
 
-    def note(self, prepared: Prepared, asked: Bind, rest: bytes) -> None:
+    def note(self, prepared: Prepared, rest: bytes) -> None:
         """Note by what a read is asked for that has run before: it may come again."""
         around = self._executing.binds.around
         if prepared.has_run and around is not None:
-            self._noted = prepared, around, asked.formats, asked.result_formats, rest
+            self._noted = prepared, around, rest
         prepared.has_run = True
 
     def keep(self, prepared: Prepared) -> None:
@@ -149,24 +148,25 @@ class RoundTrips:
         noted, self._noted = self._noted, None
         if noted is None or noted[0] is not prepared:
             return
-        _, around, formats, result_formats, rest = noted
+        _, around, rest = noted
         session = self._executing.session
         plan, parameterized = prepared.plan_in(session), prepared.text.parameterized
         if plan is None or parameterized is None:
             return
-        literals, writer = parameterized.literals, prepared.writer(result_formats)
+        literals, writer = parameterized.literals, prepared.writer(around.result_formats)
         if len(self._kept) >= ROUND_TRIPS_KEPT:
             self._kept.clear()
         description = writer.description if rest is messages.DESCRIBE_AND_RUN else b""
         name = prepared.name
         self._kept[name.encode()] = self._last = RoundTrip(
-            *around,
+            around.head,
+            around.tail,
             rest,
             prepared,
             session.statements.get(name) if name else None,
             plan,
             session.settings,
-            _slot_readers(prepared, plan, formats),
+            _slot_readers(prepared, plan, around.formats),
             literals if plan.parameters is None else dict(enumerate(literals)),
             writer,
             messages.BOUND + description,
@@ -174,7 +174,7 @@ class RoundTrips:
 
 
 def _slot_readers(
-    prepared: Prepared, plan: CachedPlan, formats: Formats
+    prepared: Prepared, plan: CachedPlan, formats: tuple[int, ...]
 ) -> list[tuple[str, Reader]]:
     """Return what makes the value of each parameter, and the slot that it goes to."""
     if plan.parameters is None:

@@ -350,10 +350,9 @@ class OpenTransaction:
         """`made`: the plan by which it reads, in place of that of its text."""
         self._check_ready([statement])
         step = self._step()
-        run = StatementRun(planner, step, request, partial(self._control, True, None))
         try:
             if made is None:
-                plan = yield from self._reading_plan(run, statement)
+                plan = yield from self._reading_plan(planner, request, step, statement)
             else:
                 plan = made.plan
         except _NO_FAULT_OF_A_STEP:
@@ -364,7 +363,9 @@ class OpenTransaction:
             step.report_reads()
             raise
         if plan is None:
-            outcome = yield from self.perform(planner, request, [statement], options)
+            request.is_step = True
+            step.report_reads()
+            outcome = yield from self._perform(planner, request, [statement], options)
             return stream_of(outcome.results[0], step.snapshot, request)
         self.statements += 1
         sql, given = statement.sql, statement.parameters
@@ -382,19 +383,21 @@ class OpenTransaction:
             raise
 
     def _reading_plan(
-        self, run: StatementRun, statement: Statement
+        self, planner: Planner, request: Request, step: StepTransaction, statement: Statement
     ) -> Generator[Step, Any, Any | None]:
         """Return the plan of a read-only statement; None for any other."""
-        sql, given = statement.sql, statement.parameters
-        planner, catalog, snapshot = run.planner, run.transaction.catalog, run.transaction.snapshot
+        sql, given, scope = statement.sql, statement.parameters, self.session.scope
+        catalog, snapshot = step.catalog, step.snapshot
         try:
             parameterized = statement.parameterized or planner.parameterize(sql, given)
-            plan = planner.find(parameterized, catalog, snapshot, given, run.scope)
+            plan = planner.find(parameterized, catalog, snapshot, given, scope)
             if plan is None:
+                database = request.environment.server.database
                 about = sql, parameterized, catalog, snapshot, given
-                asked = Unplanned(*about, scope=run.scope, database=run.database)
+                asked = Unplanned(*about, scope=scope, database=database)
                 plan = planner.prepare_nowait(asked).plan
         except NotShort:
+            run = StatementRun(planner, step, request, partial(self._control, True, None))
             asked_slowly = PreparedStatement(sql, given, statement.parameterized)
             cursor = yield from start_slowly(run, asked_slowly)
             cursor.close()

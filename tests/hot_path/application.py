@@ -38,8 +38,12 @@ HEADERS: Final = (
     (b"content-type", b"application/json"),
 )
 LOOPBACK: Final = "127.0.0.1"
-PREPARED: Final = "read"
-"""The name of the statement that the client of PostgreSQL has prepared."""
+BLOCK: Final = (
+    ("begin", "BEGIN"),
+    ("change", "UPDATE account SET n = n + 1 WHERE id = $1"),
+    ("end", "ROLLBACK"),
+)
+"""What the client of PostgreSQL has prepared, beside "read"."""
 LITERAL: Final = "SELECT id, owner, n FROM account WHERE id = {}"
 BOUND: Final = "SELECT id, owner, n FROM account WHERE id = $1"
 IDLE: Final = b"Z\0\0\0\5I"
@@ -118,11 +122,12 @@ class HotPath:
     async def ask_wire(self, _: str, messages: bytes) -> None:
         """Do the same as a client of PostgreSQL."""
         answer = await self._answer_of_wire(messages)
-        assert answer.endswith(b"SELECT 1\0" + IDLE), answer
+        assert answer.endswith((b"SELECT 1\0" + IDLE, b"ROLLBACK\0" + IDLE)), answer
+        assert b"SERROR" not in answer, answer
 
-    async def prepare(self, sql: str) -> None:
+    async def prepare(self, sql: str, name: str) -> None:
         """Prepare a statement for the client of PostgreSQL."""
-        answer = await self._answer_of_wire(wire.parse(sql, PREPARED) + wire.SYNC)
+        answer = await self._answer_of_wire(wire.parse(sql, name) + wire.SYNC)
         assert answer.endswith(IDLE), answer
 
     async def _answer_of_wire(self, messages: bytes) -> bytes:
@@ -207,7 +212,8 @@ async def _filled(hot_path: HotPath) -> HotPath:
         "INSERT INTO account SELECT i, 'owner ' || i, 1000"
         f" FROM generate_series(0, {ROWS - 1}) AS s (i)"
     )
-    await hot_path.prepare(BOUND)
+    for name, sql in (("read", BOUND), *BLOCK):
+        await hot_path.prepare(sql, name)
     return hot_path
 
 
@@ -242,17 +248,25 @@ def requests() -> dict[str, Ask]:
 
 
 def requests_of_wire() -> dict[str, Ask]:
-    """The messages of a point read over PostgreSQL's wire, by the way that it is asked."""
+    """The messages of a point read over PostgreSQL's wire, by the way that it is asked.
+
+    The last one is in a transaction block, behind an update, and undone.
+    """
     numbers = cycle(range(100, ROWS))
     rest = wire.describe() + wire.execute() + wire.SYNC
 
     def bound(name: str = "") -> bytes:
         return wire.bind([b"%d" % next(numbers)], name) + rest
 
+    def block() -> bytes:
+        begin, end = (wire.bind([], name) + rest for name in ("begin", "end"))
+        return begin + bound("change") + bound("read") + end
+
     return {
         "simple": lambda: ("", wire.query(LITERAL.format(next(numbers)))),
         "extended": lambda: ("", wire.parse(BOUND) + bound()),
-        "prepared": lambda: ("", bound(PREPARED)),
+        "prepared": lambda: ("", bound("read")),
+        "block": lambda: ("", block()),
     }
 
 
