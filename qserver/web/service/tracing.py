@@ -114,13 +114,15 @@ class Traces:
             if (value := values.get(name) or endpoint.headers.get(name))
         }
         request = endpoint.request
+        # The name begins with the method where a path is told apart by that.
+        route = endpoint.route_name.removeprefix(f"{request.method} ")
         span = self._tracer.start_span(
-            f"{request.method} {endpoint.route_name}",
+            f"{request.method} {route}",
             _PROPAGATOR.extract(given),
             SpanKind.SERVER,
             {
                 "http.request.method": request.method,
-                "http.route": endpoint.route_name,
+                "http.route": route,
                 "url.scheme": request.scheme,
                 "qserver.request_id": call.request_id,
             },

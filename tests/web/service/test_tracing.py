@@ -96,6 +96,8 @@ async def test_reads_streams_routes_and_errors_are_traced() -> None:
             stream = query("/*+ STREAM */ SELECT 1")
             assert await spans_of(stream) == ["POST /v1/query", "statement"]
             assert await spans_of(message("GET", "/v1/databases"), "GET") == ["GET /v1/databases"]
+            by_url = message("GET", "/v1/query?sql=SELECT%201")
+            assert await spans_of(by_url, "GET") == ["GET /v1/query", "statement"]
             assert await spans_of(query("SELECT 1 / 0")) == ["POST /v1/query"]
             assert await spans_of(query("SELECT 1", token="svc_k_none")) == ["POST /v1/query"]
             exported.taken()
