@@ -16,6 +16,7 @@ from qserver.web.cors import ALLOWED, EXPOSED
 from qserver.web.description import shapes
 from qserver.web.description.catalogue import ROUTES, routes_of
 from qserver.web.description.openapi import describe
+from qserver.web.description.schemas import SENT
 from tests.web.contract.servers import Server, start
 
 KEY = "svc_k_description_0123456789"
@@ -71,6 +72,19 @@ def test_every_option_and_every_header_is_explained() -> None:
 def test_a_key_that_ends_during_its_request_is_told_how_its_rate_stands() -> None:
     answers = describe(ROUTES, load({}))["paths"]["/v1/query"]["post"]["responses"]
     assert answers["401"]["headers"].keys() >= {"RateLimit", "RateLimit-Policy"}
+
+
+def test_a_field_that_may_be_left_out_has_its_default_in_words() -> None:
+    """With `default` a client of openapi-typescript has to send it."""
+    shapes = describe(ROUTES, load({}))["components"]["schemas"]
+    sent = [shape for name, shape in shapes.items() if name.endswith(SENT)]
+    assert len(sent) > 10
+    for shape in sent:
+        assert not [each for each in shape["properties"].values() if "default" in each]
+    told = shapes["QueryRequest"]["properties"]["format"]["description"]
+    assert told == "The form of each row. By default objects."
+    assert shapes["QueryRequest"]["required"] == ["sql"]
+    assert shapes["KeyAnswer"]["properties"]["success"]["default"] is True
 
 
 def test_every_reference_leads_somewhere() -> None:

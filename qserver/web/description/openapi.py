@@ -15,13 +15,14 @@ from qserver.web.compression import CODINGS
 from qserver.web.description import shapes, version_shapes
 from qserver.web.description.catalogue import BODILESS
 from qserver.web.description.examples import EXAMPLES
-from qserver.web.description.schemas import written_out
+from qserver.web.description.schemas import without_defaults, written_out
 from qserver.web.route import Plane, Query, Route
 
 REFERENCE: Final = "#/components/schemas/{name}"
 HEADER_REFERENCE: Final = "#/components/headers/{name}"
 
 STATUS_MEANINGS: Final = {
+    200: "An error of SQL",
     304: "The client has the answer: a tag of If-None-Match holds",
     307: "This host does not serve it: call the one that Location names",
     400: "The request, its JSON or its SQL is malformed",
@@ -77,7 +78,7 @@ def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
         "servers": [{"url": settings.data_url or "/"}],
         "paths": paths,
         "components": {
-            "schemas": written_out(components),
+            "schemas": without_defaults(written_out(components)),
             "headers": HEADERS,
             "securitySchemes": {
                 "bearer": {
@@ -162,7 +163,8 @@ def _responses(route: Route) -> dict[str, Any]:
     responses = {str(route.status): answer}
     if route.has_tag:
         responses["304"] = {"description": STATUS_MEANINGS[304]}
-    for status in sorted(_statuses(route)):
+    refused = {200} if route.answer is shapes.OpenTransactionAnswer else set()
+    for status in sorted(_statuses(route) | refused):
         schema = _schema(shapes.ErrorAnswer)
         if route.error is not None:  # or the server has refused it before
             schema = {"oneOf": [_schema(route.error), schema]}
@@ -295,7 +297,7 @@ _FLAG: Final = {"enum": ["true", "false"]}
 _OF_NEON: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "Neon-Connection-String": (
         "postgresql://user:KEY@host/database: key and database, where no other header says.",
-        {"pattern": "^postgres(ql)?://"},
+        {"pattern": "^(postgres(ql)?://|$)"},
     ),
     "Neon-Raw-Text-Output": ("Every value as PostgreSQL's text, not as a JSON value.", _FLAG),
     "Neon-Array-Mode": ("Rows as arrays, not as objects.", _FLAG),

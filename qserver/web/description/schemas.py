@@ -5,12 +5,18 @@ for it nevertheless, and leave out a shape, and every route that has it, where t
 
     {"enum": [true]}     ──► {"type": "boolean", "const": true}
     {"type": "array"}    ──► {"type": "array", "items": {}}
+
+And what a request may leave out has no `default`: generators for TypeScript take such a field for
+one that is always there, and refuse a request without it. Its description says what holds instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+SENT: Final = ("Request", "Change", "Statement")
+"""How the names of shapes end that are sent, not answered."""
 _TYPES: Final[dict[type, str]] = {bool: "boolean", int: "integer", str: "string"}
 
 
@@ -28,3 +34,22 @@ def written_out(schema: Any) -> Any:
         case {"type": "array", **rest} if "items" not in rest and "prefixItems" not in rest:
             return {**found, "items": {}}
     return found
+
+
+def without_defaults(shapes: Mapping[str, Any]) -> dict[str, Any]:
+    """The same shapes; fields of those that are sent tell their default in words."""
+    return {
+        name: _told(shape) if name.endswith(SENT) and "properties" in shape else shape
+        for name, shape in shapes.items()
+    }
+
+
+def _told(shape: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {}
+    for name, field in shape["properties"].items():
+        default = field.get("default")
+        left = {each: value for each, value in field.items() if each != "default"}
+        if default and "description" in left:
+            left["description"] += f" By default {default}."
+        fields[name] = left
+    return {**shape, "properties": fields}

@@ -73,9 +73,10 @@ class IdempotentCall(StatementCall):
             raise too_long(size)
         return encoder, WRITERS[self._form](encoder, result.rows)
 
-    def encode(self, outcome: TransactionResult) -> Response:
+    def encode(self, outcome: TransactionResult) -> Response | None:
         answered = outcome.answered
-        assert answered is not None
+        if answered is None:  # nothing was asked, so nothing is kept
+            return super().encode(outcome)  # type: ignore[safe-super]  # as in `run`
         headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
         self.endpoint.service.metrics.replayed += answered.replayed
         return self.answer(200, headers, answered.text)

@@ -164,6 +164,12 @@ def test_a_repeated_key_is_applied_once(fresh: Client) -> None:
     assert fresh.query("select count(*) as n from t")["rows"] == [{"n": 1}]
 
 
+def test_an_empty_batch_has_no_results_with_and_without_a_key(fresh: Client) -> None:
+    for headers in ({}, {"Idempotency_Key": "none"}, {"Idempotency_Key": "none"}):
+        answer = sent(fresh, {"queries": []}, **headers)
+        assert (answer.status_code, answer.json()) == (200, {"results": []})
+
+
 def test_a_step_of_an_open_transaction(fresh: Client) -> None:
     fresh.query("create table t (a int)")
     opened = fresh.post("/v1/transaction/open", {}).json()["transaction"]["id"]
