@@ -35,7 +35,7 @@ MAY_READ_CLOCKS: Final[Mapping[str, str]] = {
     "tests/hostile/side_by_side.py": "its figures are for `make hostile`",
     "tests/torture/branching.py": "knows how old versions are that must be kept",
     "tests/powerloss/worker.py": "gives a server its clock",
-    "tests/web/test_health.py": "gives a server its clock",
+    "tests/web/service/test_health.py": "gives a server its clock",
     "tests/simulations/test_repeatable.py": "shows that a simulation may not read the clock",
     "tests/http1/test_pending_answers.py": "names a time that is far away",
     "tests/durability/test_appending_here.py": "names a time that is far away",

@@ -10,7 +10,7 @@ import pytest
 from tests.pgwire.serving import in_thread, serving
 from tests.web.served import message
 from tests.web.served import serving as serving_http
-from tests.web.test_statements_counted import ask, counted, run
+from tests.web.statements.test_statements_counted import ask, counted, run
 
 ROWS = 2500
 FIELDS = "calls, rows, total_exec_time, cpu_time"

@@ -1,4 +1,4 @@
-"""The recorded catalog of PostgreSQL 15; see `tests/catalog/__main__.py`, which records it.
+"""The recorded catalog of PostgreSQL 15; see `tests/query/catalog/__main__.py`, which records it.
 
 Nothing is read before a statement asks for it.
 """

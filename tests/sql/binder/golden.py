@@ -1,4 +1,4 @@
-"""Golden scripts: statements, and what the binder makes of each.
+"""Golden scripts: statements, and what the binder makes of each. They are in its folders.
 
     # a comment
     create table t (a integer);          definitions, one a line
@@ -22,7 +22,7 @@ from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.printing import printed
 from tests.sql.binder.statements import bind_text, define_text
 
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def read_script(path: Path) -> Script:
 
 
 def scripts() -> Iterator[Script]:
-    for path in sorted(FOLDER.glob("*.txt")):
+    for path in sorted(FOLDER.glob("*/*.txt")):
         yield read_script(path)
 
 

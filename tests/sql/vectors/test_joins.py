@@ -21,7 +21,7 @@ from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 from tests.sql.test_execution import begun
 from tests.sql.vectors.join_queries import TABLES, JoinWriter
-from tests.sql.vectors.test_changes import change, range_of, undone
+from tests.sql.vectors.test_own_changes import change, range_of, undone
 from tests.sql.vectors.vectors import answer, counted_chunks, tiny_chunks
 
 ROWS = {"t": 100, "u": 40, "w": 15}

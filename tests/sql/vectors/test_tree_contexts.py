@@ -19,7 +19,7 @@ from tests.query.connections import Connection
 from tests.sampling import sampled
 from tests.sql.databases import opened_sql
 from tests.sql.test_execution import begun
-from tests.sql.vectors.test_changes import change
+from tests.sql.vectors.test_own_changes import change
 from tests.sql.vectors.test_trees import answer, by_rows, filled, trees_everywhere
 from tests.sql.vectors.tree_queries import TreeWriter
 

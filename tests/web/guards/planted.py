@@ -94,7 +94,8 @@ async def enter(port: int, hello: bytes, token: str) -> Wire:
 @asynccontextmanager
 async def planted() -> AsyncIterator[Planted]:
     settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_PG_PORT": "0"})
-    async with serving() as served, trio.open_nursery() as nursery:
+    long = {"QSERVER_STATEMENT_TIMEOUT": "1h"}  # the sleep goes on, however slow the machine is
+    async with serving(**long) as served, trio.open_nursery() as nursery:
         stop = trio.Event()
         listener = new_postgres(served.service, settings, None)
         addresses = await nursery.start(listener.run, bind_postgres(settings), stop)

@@ -1,6 +1,6 @@
 """Records the catalog of a running PostgreSQL 15 as the data of `qserver.query.catalog`.
 
-    python -m tests.catalog "host=localhost user=postgres dbname=template1"
+    python -m tests.query.catalog "host=localhost user=postgres dbname=template1"
 
 It writes two sorts of files to `qserver/query/catalog/data`:
 
@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import psycopg
 
-DATA: Final = Path(__file__).parents[2] / "qserver" / "query" / "catalog" / "data"
+DATA: Final = Path(__file__).parents[3] / "qserver" / "query" / "catalog" / "data"
 
 RELATIONS: Final = """
 SELECT c.oid::int8, n.nspname, c.relname, c.relkind,

@@ -24,7 +24,7 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.values.casts import cast_function
 from qserver.values.object_names import ObjectName
 from qserver.values.types import REG_KINDS, TEXT, TEXT_KINDS, Kind, SqlType
-from tests.catalog.test_relations import database_with_all
+from tests.query.catalog.test_relations import database_with_all
 
 SIGNATURES: tuple[Any, ...] = (
     *catalog_functions.FUNCTIONS,

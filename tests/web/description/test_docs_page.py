@@ -16,7 +16,7 @@ from qserver.web.description.catalogue import ROUTES
 from qserver.web.description.openapi import describe
 
 NODE = shutil.which("node")
-SMALL_DOM = Path(__file__).with_name("small_dom.js")
+SMALL_DOM = Path(__file__).parents[1] / "small_dom.js"
 
 
 @pytest.mark.skipif(NODE is None, reason="there is no node")

@@ -21,8 +21,8 @@ from qserver.values.keys import TOP
 from qserver.values.numbering import FIRST_OID
 from qserver.values.schema import Table
 from qserver.values.types import STRING_KINDS
-from tests.catalog.test_relations import SCHEMA
 from tests.engine.passes import counted_passes
+from tests.query.catalog.test_relations import SCHEMA
 from tests.sql.databases import opened_sql
 
 FEW, MANY = 2, 20

@@ -10,7 +10,7 @@ from qserver.query.results import RunOptions, Statement
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
 from qserver.values.numbering import FIRST_OID, oids_of
-from tests.catalog.test_relations import SCHEMA, database_with_all
+from tests.query.catalog.test_relations import SCHEMA, database_with_all
 from tests.sql.databases import opened_sql
 
 ALL_OIDS = (

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice, product
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from qserver.errors import QserverError
 from qserver.query.catalog.data import RelationData, relations
 from qserver.query.sql_database import SqlDatabase
-from tests.catalog.test_relations import SCHEMA, database_with_all
 from tests.differential.engines import NoOracle, Outcome, Postgres, Qserver, opened_postgres
+from tests.query.catalog.test_relations import SCHEMA, database_with_all
 from tests.sampling import sampled
 
 RELATIONS: Final = sorted(".".join(each) for each in relations())
@@ -89,10 +89,15 @@ async def test_a_relation_answers_however_it_is_asked(relation: str) -> None:
         values = dict(zip(first.columns, first.rows[0] if first.rows else (), strict=False))
         for sql, has_parameter in _asked(data):
             column = sql.split('"')[1]
-            value = values.get(column)
-            await _answers(database, sql, None if value is None else str(value), has_parameter)
+            await _answers(database, sql, _text(values.get(column)), has_parameter)
             if has_parameter:
                 await _answers(database, sql, None, True)
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, tuple):
+        return "{" + ",".join(map(str, value)) + "}"
+    return None if value is None else str(value)
 
 
 async def _answers(database: SqlDatabase, sql: str, value: str | None, has_parameter: bool) -> None:

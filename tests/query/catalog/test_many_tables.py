@@ -17,8 +17,8 @@ from qserver.values.keys import TOP
 from qserver.values.relations import Definition
 from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import INTEGER
-from tests.catalog.test_look_ups import Worker
 from tests.engine.passes import counted_passes
+from tests.query.catalog.test_look_ups import Worker
 from tests.sql.databases import opened_sql
 
 TABLES = 1000
