@@ -20,6 +20,8 @@ An exception in `readable` is raised where its connection waits; other connectio
 
 Of several owners, each has some of its connections called before other tasks run (`turns`).
 
+A client that is alone is waited for without Trio for a moment (`lone_client`).
+
 Connections that are called one after the other are a batch. The application may leave work until
 its end, to do it once for all of their requests. While there is such work, connections that became
 readable meanwhile join the batch: one round and one sync serve them, too.
@@ -34,6 +36,7 @@ from typing import Final, Protocol
 
 import trio
 
+from qserver.http1.lone_client import LoneClientWait
 from qserver.http1.turns import NoTurns, Turns
 
 EVENTS_AT_ONCE: Final = 64
@@ -86,6 +89,8 @@ class Reactor:
         self._owners: dict[int, object] = {}
         """Whose the last request of a connection was; None: a stranger's."""
         self._epoll = select.epoll()
+        self._lone: int | None = None
+        """The connection that was readable the last time, if it was one alone."""
         self._waiting: dict[int, tuple[Readable, trio.lowlevel.Task]] = {}
         self._known: set[int] = set()
         self._marked: set[int] = set()
@@ -100,23 +105,27 @@ class Reactor:
 
     async def run(self) -> None:
         """Call readable connections until cancelled."""
+        lone_client = LoneClientWait(self._epoll.fileno())
         try:
             while True:
                 if self._ready:
                     await trio.lowlevel.checkpoint()
                 else:
                     await trio.lowlevel.wait_readable(self._epoll.fileno())
-                self._call_ready()
+                if self._call_ready():
+                    lone_client.serve(self._call_ready)
         finally:
+            lone_client.close()
             trio.lowlevel.notify_closing(self._epoll.fileno())
             self._epoll.close()
 
-    def _call_ready(self) -> None:
+    def _call_ready(self) -> bool:
         """Call all connections that are readable; of several owners, as many as their turns allow.
 
-        An event is told once, so those that are not called are kept.
+        An event is told once, so those that are not called are kept. True: it was a lone client's,
+        the same as the last time. While others send, too, it is better to wait for several of them.
         """
-        ready = self._ready
+        ready, called = self._ready, 0
         arrived = self._epoll.poll(0, EVENTS_AT_ONCE)
         if ready:
             _keep(ready, arrived)
@@ -125,12 +134,15 @@ class Reactor:
         if self._turns.is_contended:
             _keep(ready, arrived)
         else:
-            self._call_alone(arrived)
+            called = self._call_alone(arrived)
         if ready:
             self._call_in_turns()
+            return False
+        lone, self._lone = self._lone, arrived[0][0] if called == 1 else None
+        return lone is not None and lone == self._lone
 
-    def _call_alone(self, arrived: list[tuple[int, int]]) -> None:
-        """Call connections until one is of a second owner; keep the others.
+    def _call_alone(self, arrived: list[tuple[int, int]]) -> int:
+        """Call connections until one is of a second owner; keep the others. Return how many came.
 
         While they leave work until the end of the batch, those that become readable meanwhile join
         it. A stranger among them counts as of the owner before it, until it is called again.
@@ -138,10 +150,11 @@ class Reactor:
         turns, owners, call, batch = self._turns, self._owners, self._call, self._batch
         only_owner, owner_of_call = turns.only_owner(), turns.owner
         turns.set_owner(None)
-        room = EVENTS_AT_ONCE
+        room, came = EVENTS_AT_ONCE, 0
         while arrived:
             batch.open(len(arrived))
             room -= len(arrived)
+            came += len(arrived)
             rest = iter(arrived)
             for descriptor, events in rest:
                 call(descriptor, events)
@@ -151,6 +164,7 @@ class Reactor:
                     room = 0
             arrived = self._epoll.poll(0, room) if room > 0 and batch.has_work else []
         batch.end()
+        return came
 
     def _call_in_turns(self) -> None:
         """Call some connections of each owner, each with all the work that it makes."""
