@@ -62,7 +62,7 @@ def drained(stream: Any) -> None:
         list(rows)
 
 
-def opened(live: Any) -> None:
+def left(live: Any) -> None:
     with live:
         pass
 
@@ -72,7 +72,7 @@ READS: dict[str, Callable[[Client], object]] = {
     "read": lambda client: client.read("SELECT 1"),
     "transaction": lambda client: client.transaction(["SELECT 1"]),
     "stream": lambda client: drained(client.stream("SELECT 1")),
-    "live": lambda client: opened(client.live("SELECT 1")),
+    "live": lambda client: left(client.live("SELECT 1")),
 }
 
 

@@ -24,7 +24,7 @@ def piece(
     return frame
 
 
-def opened() -> int:
+def null_device() -> int:
     return os.open(os.devnull, os.O_RDONLY)
 
 
@@ -41,7 +41,7 @@ def test_pieces_of_several_messages_may_alternate(pieces: list[tuple[int, bytes,
 
 
 def test_a_descriptor_comes_with_the_first_piece_and_goes_with_the_message() -> None:
-    descriptor = opened()
+    descriptor = null_device()
     gatherer = Gatherer()
     assert gatherer.gather(piece(1, b"a", False, descriptor=descriptor)) is None
     assert gatherer.gather(piece(1, b"b", True)) == Frame(3, b"ab", descriptor)
@@ -51,7 +51,7 @@ def test_a_descriptor_comes_with_the_first_piece_and_goes_with_the_message() -> 
 def test_descriptors_of_messages_that_are_not_whole_are_closed() -> None:
     before = open_descriptors()
     gatherer = Gatherer()
-    gatherer.gather(piece(1, b"a", False, descriptor=opened()))
+    gatherer.gather(piece(1, b"a", False, descriptor=null_device()))
     gatherer.gather(piece(2, b"a", False))
     gatherer.close()
     assert open_descriptors() == before
@@ -63,7 +63,7 @@ def test_a_piece_that_does_not_fit_is_damage(
     what: str, has_descriptor: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = open_descriptors()
-    descriptor = opened() if has_descriptor else None
+    descriptor = null_device() if has_descriptor else None
     gatherer = Gatherer()
     gatherer.gather(piece(1, b"abc", False))
     bad = piece(1, b"x", False, descriptor=descriptor)
@@ -84,5 +84,5 @@ def test_a_descriptor_with_a_later_piece_is_damage() -> None:
     gatherer = Gatherer()
     gatherer.gather(piece(1, b"a", False))
     with pytest.raises(DamagedFrame, match="first piece"):
-        gatherer.gather(piece(1, b"b", True, descriptor=opened()))
+        gatherer.gather(piece(1, b"b", True, descriptor=null_device()))
     assert open_descriptors() == before

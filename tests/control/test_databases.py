@@ -18,7 +18,7 @@ from tests.engine.fakes import HeldLog
 
 
 @asynccontextmanager
-async def opened(logs: Logs | None = None, **options: Any) -> AsyncIterator[Databases]:
+async def opened_databases(logs: Logs | None = None, **options: Any) -> AsyncIterator[Databases]:
     databases = Databases(logs or MemoryLogs(), TestWorld(), **({"shards": 1} | options))
     async with trio.open_nursery() as nursery:
         await nursery.start(databases.run)
@@ -43,7 +43,7 @@ def open_names(databases: Databases) -> set[str]:
 
 
 async def test_a_database_is_opened_when_it_is_wanted_and_shared() -> None:
-    async with opened() as databases:
+    async with opened_databases() as databases:
         assert databases.use_nowait("one") is None
         first = await databases.use("one")
         await first.sql.execute("create table t (id integer primary key)")
@@ -59,7 +59,7 @@ async def test_a_database_is_opened_when_it_is_wanted_and_shared() -> None:
 
 
 async def test_as_a_block_it_is_released_at_the_end() -> None:
-    async with opened() as databases:
+    async with opened_databases() as databases:
         with await databases.use("one") as database:
             assert database.users == 1
             assert repr(database) == "database one, open, 0 restarts, with 1 users"
@@ -67,7 +67,7 @@ async def test_as_a_block_it_is_released_at_the_end() -> None:
 
 
 async def test_to_release_more_often_than_used_is_a_mistake() -> None:
-    async with opened() as databases:
+    async with opened_databases() as databases:
         database = await databases.use("one")
         database.release()
         with pytest.raises(AssertionError):
@@ -82,7 +82,7 @@ async def test_those_who_want_it_at_once_share_one_opening() -> None:
     async def want(databases: Databases) -> None:
         found.append(await databases.use("one"))
 
-    async with opened(logs) as databases:
+    async with opened_databases(logs) as databases:
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(want, databases)
@@ -105,7 +105,7 @@ async def test_an_opening_that_fails_tells_all_who_wait_and_the_next_tries_again
     async def want(databases: Databases) -> None:
         errors.append(await outcome_of(databases.use("one")))
 
-    async with opened(logs) as databases:
+    async with opened_databases(logs) as databases:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(want, databases)
@@ -121,7 +121,7 @@ async def test_an_opening_that_fails_tells_all_who_wait_and_the_next_tries_again
 async def test_a_log_that_cannot_be_read_fails_the_opening(autojump_clock: object) -> None:
     log = HeldLog()
     log.fails_read = True
-    async with opened(OneLog(log)) as databases:
+    async with opened_databases(OneLog(log)) as databases:
         with pytest.raises(DatabaseUnavailable) as refused:
             await databases.use("one")
         assert refused.value.detail == "the disk is away"
@@ -132,7 +132,7 @@ async def test_a_log_that_cannot_be_read_fails_the_opening(autojump_clock: objec
 async def test_a_waiter_that_gives_up_leaves_the_opening_to_the_others() -> None:
     logs = TroubledLogs()
     logs.hold()
-    async with opened(logs) as databases:
+    async with opened_databases(logs) as databases:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(databases.use, "one")
             await until(lambda: logs.openings == ["one"])
@@ -144,7 +144,7 @@ async def test_a_waiter_that_gives_up_leaves_the_opening_to_the_others() -> None
 
 
 async def test_an_idle_database_is_closed_and_keeps_its_rows(autojump_clock: object) -> None:
-    async with opened(idle_seconds=100) as databases:
+    async with opened_databases(idle_seconds=100) as databases:
         with await databases.use("one") as database:
             await database.sql.execute("create table t (id integer primary key)")
             await database.sql.execute("insert into t values (7)")
@@ -158,7 +158,7 @@ async def test_an_idle_database_is_closed_and_keeps_its_rows(autojump_clock: obj
 
 
 async def test_a_database_in_use_is_not_closed_however_long(autojump_clock: object) -> None:
-    async with opened(idle_seconds=100) as databases:
+    async with opened_databases(idle_seconds=100) as databases:
         database = await databases.use("one")
         await trio.sleep(10_000)
         assert open_names(databases) == {"one"}
@@ -169,7 +169,7 @@ async def test_a_database_in_use_is_not_closed_however_long(autojump_clock: obje
 
 
 async def test_use_makes_idleness_begin_anew(autojump_clock: object) -> None:
-    async with opened(idle_seconds=100) as databases:
+    async with opened_databases(idle_seconds=100) as databases:
         for _ in range(10):
             (await databases.use("one")).release()
             await trio.sleep(60)
@@ -180,7 +180,7 @@ async def test_use_makes_idleness_begin_anew(autojump_clock: object) -> None:
 async def test_at_most_so_many_are_open_and_the_one_unused_for_longest_goes(
     autojump_clock: object,
 ) -> None:
-    async with opened(open_max=3, idle_seconds=10_000) as databases:
+    async with opened_databases(open_max=3, idle_seconds=10_000) as databases:
         for name in ("one", "two", "three"):
             (await databases.use(name)).release()
             await trio.sleep(1)
@@ -190,7 +190,7 @@ async def test_at_most_so_many_are_open_and_the_one_unused_for_longest_goes(
 
 
 async def test_when_all_are_in_use_one_more_is_refused_for_now() -> None:
-    async with opened(open_max=2) as databases:
+    async with opened_databases(open_max=2) as databases:
         one, two = await databases.use("one"), await databases.use("two")
         with pytest.raises(TooManyRequests, match="in use") as refused:
             await databases.use("three")
@@ -210,7 +210,7 @@ def test_bounds_that_make_no_sense_are_refused() -> None:
 
 
 async def test_many_users_of_more_databases_than_fit_all_get_through() -> None:
-    async with opened(open_max=3) as databases:
+    async with opened_databases(open_max=3) as databases:
         done: list[int] = []
 
         async def use(number: int) -> None:
@@ -236,7 +236,7 @@ async def patiently(databases: Databases, name: str) -> OpenDatabase:
 
 async def test_a_removed_database_is_gone_with_its_log() -> None:
     logs = MemoryLogs()
-    async with opened(logs) as databases:
+    async with opened_databases(logs) as databases:
         with await databases.use("one") as database:
             await database.sql.execute("create table t (id integer primary key)")
         await databases.remove("one")
@@ -250,7 +250,7 @@ async def test_a_removed_database_is_gone_with_its_log() -> None:
 async def test_a_removal_waits_for_an_opening_that_began_before(autojump_clock: object) -> None:
     logs = TroubledLogs()
     logs.hold()
-    async with opened(logs) as databases, trio.open_nursery() as nursery:
+    async with opened_databases(logs) as databases, trio.open_nursery() as nursery:
         outcomes: list[Any] = []
 
         async def want() -> None:
@@ -265,7 +265,7 @@ async def test_a_removal_waits_for_an_opening_that_began_before(autojump_clock: 
 
 
 async def test_a_removal_does_not_wait_for_ever_for_users(autojump_clock: object) -> None:
-    async with opened() as databases:
+    async with opened_databases() as databases:
         database = await databases.use("one")
         began = trio.current_time()
         await databases.remove("one")
@@ -277,7 +277,7 @@ async def test_a_removal_does_not_wait_for_ever_for_users(autojump_clock: object
 
 async def test_one_who_comes_while_it_closes_gets_it_opened_again() -> None:
     logs = MemoryLogs()
-    async with opened(logs, open_max=2) as databases:
+    async with opened_databases(logs, open_max=2) as databases:
         (await databases.use("one")).release()
         (await databases.use("two")).release()
         (await databases.use("three")).release()  # "one" had to go
@@ -287,7 +287,7 @@ async def test_one_who_comes_while_it_closes_gets_it_opened_again() -> None:
 
 async def test_a_commit_under_way_ends_before_the_database_does(autojump_clock: object) -> None:
     log = HeldLog()
-    async with opened(OneLog(log)) as databases, trio.open_nursery() as nursery:
+    async with opened_databases(OneLog(log)) as databases, trio.open_nursery() as nursery:
         with await databases.use("one") as database:
             await database.sql.execute("create table t (id integer primary key)")
         log.hold()
@@ -314,7 +314,7 @@ async def test_a_database_that_is_given_up_waits_no_longer_than_it_may(
 ) -> None:
     """For a commit that cannot end, and for a user that does not."""
     log = HeldLog()
-    async with opened(OneLog(log)) as databases, trio.open_nursery() as nursery:
+    async with opened_databases(OneLog(log)) as databases, trio.open_nursery() as nursery:
         with await databases.use("one") as database:
             await database.sql.execute("create table t (id integer primary key)")
         log.hold()
@@ -356,7 +356,7 @@ async def test_a_stop_ends_an_opening_that_hangs() -> None:
     logs = TroubledLogs()
     logs.hold()
     with trio.fail_after(240):
-        async with opened(logs) as databases:
+        async with opened_databases(logs) as databases:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(databases.use, "one")
                 await until(lambda: logs.openings == ["one"])

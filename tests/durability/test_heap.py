@@ -32,12 +32,12 @@ def test_what_was_freed_below_what_is_used_goes_back() -> None:
 
 @pytest.mark.parametrize("library", [OSError("no such library"), object()])
 def test_a_system_without_it_goes_on(library: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(name: None) -> object:
+    def load(name: None) -> object:
         if isinstance(library, OSError):
             raise library
         return library
 
-    monkeypatch.setattr(ctypes, "CDLL", opened)
+    monkeypatch.setattr(ctypes, "CDLL", load)
     assert heap._found() is None
     monkeypatch.setattr(heap, "_malloc_trim", None)
     heap.trim()

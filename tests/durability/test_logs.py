@@ -16,7 +16,7 @@ from qserver.errors import DataCorrupted
 
 
 @asynccontextmanager
-async def opened(kind: str, folder: Path) -> AsyncIterator[Log]:
+async def log_of(kind: str, folder: Path) -> AsyncIterator[Log]:
     if kind == "memory":
         yield MemoryLog()
     else:
@@ -30,7 +30,7 @@ def names_in(folder: Path) -> list[str]:
 
 @pytest.fixture(params=["memory", "file"])
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
-    async with opened(request.param, tmp_path) as made:
+    async with log_of(request.param, tmp_path) as made:
         yield made
 
 
@@ -95,7 +95,7 @@ async def test_versions_go_on_behind_a_checkpoint_that_left_no_record(log: Log) 
 
 
 async def test_large_records_come_a_few_at_a_time_but_all_of_them(tmp_path: Path) -> None:
-    async with opened("file", tmp_path) as log:
+    async with log_of("file", tmp_path) as log:
         large = bytes(READ_BYTES)
         await log.append([(version, large) for version in range(1, 4)])
         assert [version for version, _ in await log.read(0, 10)] == [1]
@@ -103,12 +103,12 @@ async def test_large_records_come_a_few_at_a_time_but_all_of_them(tmp_path: Path
 
 
 async def test_a_file_holds_everything_when_it_is_opened_again(tmp_path: Path) -> None:
-    async with opened("file", tmp_path) as log:
+    async with log_of("file", tmp_path) as log:
         await log.append([(1, b"one"), (2, b"two")])
         await log.save_pages([(1, b"page")])
         await log.save_checkpoint(1, b"checkpoint")
     assert names_in(tmp_path) == ["data", "data-mark"], "one file, and its mark"
-    async with opened("file", tmp_path) as log:
+    async with log_of("file", tmp_path) as log:
         assert await log.read(0, 10) == [(1, b"one"), (2, b"two")]
         assert await log.load_pages(0, 10) == [(1, b"page")]
         assert await log.load_checkpoint() == (1, b"checkpoint")

@@ -194,7 +194,7 @@ async def test_an_open_transaction_goes_on_through_any_node(
     cluster: Cluster, database: Database
 ) -> None:
     first, second = database.others
-    name = await opened(first, database)
+    name = await opened_transaction(first, database)
     for number, node in enumerate(cluster.nodes):
         async with node.connected() as wire:
             insert = query("INSERT INTO t VALUES ($1, 'in')", [number], transaction=name)
@@ -207,7 +207,7 @@ async def test_an_open_transaction_goes_on_through_any_node(
     assert await ids(first, database) == [0, 1, 2]
 
 
-async def opened(node: NodeMachine, database: Database) -> str:
+async def opened_transaction(node: NodeMachine, database: Database) -> str:
     async with node.connected() as wire:
         answer = await wire.send(posted("/v1/transaction/open", {"database": database.name}))
         name: str = answer.json["transaction"]["id"]
@@ -343,7 +343,7 @@ async def test_a_transaction_of_a_node_that_is_killed_is_gone_and_that_is_said(
     database: Database,
 ) -> None:
     first, second = database.others
-    name = await opened(first, database)
+    name = await opened_transaction(first, database)
     insert = query("INSERT INTO t VALUES (1, 'lost')", transaction=name)
     async with first.connected() as wire:
         assert (await wire.send(insert)).is_good

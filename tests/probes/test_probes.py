@@ -90,11 +90,11 @@ class Crashing(SqlDatabase):
 
 def opens(kind: type[SqlDatabase]) -> Any:
     @asynccontextmanager
-    async def opened(world: World, *, log: Log | None = None) -> AsyncIterator[SqlDatabase]:
+    async def opened_as(world: World, *, log: Log | None = None) -> AsyncIterator[SqlDatabase]:
         async with scratch_database(world, log=log) as database:
             yield kind(database.database, world)
 
-    return opened
+    return opened_as
 
 
 @pytest.mark.parametrize("name", ["update", "recovery_rows", "recency"])

@@ -80,7 +80,7 @@ def _all_phases(folder: Path, rows: int) -> int:
 
 async def fill(path: Path, rows: int) -> None:
     began = time.perf_counter()
-    async with opened(path) as database:
+    async with running(path) as database:
         await _fill(database, rows)
         filled = time.perf_counter() - began
         await database.close()
@@ -99,7 +99,7 @@ async def _fill(database: Database, rows: int) -> None:
 
 async def change(path: Path, rows: int) -> None:
     began = time.perf_counter()
-    async with opened(path) as database:
+    async with running(path) as database:
         chance = Random(2)
         log_bytes = 0
         while log_bytes < CHECKPOINT_LOG_BYTES * 0.9:
@@ -115,7 +115,7 @@ async def change(path: Path, rows: int) -> None:
 
 async def restart(path: Path, rows: int) -> None:
     began = time.perf_counter()
-    async with opened(path) as database:
+    async with running(path) as database:
         found = _get(Transaction(await database.wait_durable_snapshot()), rows // 2)
         seconds = time.perf_counter() - began
         assert found is not None and found[0] == rows // 2
@@ -129,7 +129,7 @@ async def restart(path: Path, rows: int) -> None:
 
 async def beside(path: Path, rows: int) -> None:
     path = path.with_name("beside.qserver")
-    async with opened(path, CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)) as database:
+    async with running(path, CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)) as database:
         await _fill(database, rows)
         alone = await _measured(database, rows, trio.sleep, BESIDE_SECONDS)
         during = await _measured(database, 2 * rows, lambda _: database.checkpoint(), 0)
@@ -191,7 +191,7 @@ PHASES = {"fill": fill, "restart": restart, "change": change, "beside": beside}
 
 
 @asynccontextmanager
-async def opened(path: Path, policy: CheckpointPolicy | None = None) -> AsyncIterator[Database]:
+async def running(path: Path, policy: CheckpointPolicy | None = None) -> AsyncIterator[Database]:
     def report(text: str, error: Exception) -> None:
         print(text, repr(error), file=sys.stderr)
 

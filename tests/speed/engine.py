@@ -184,7 +184,7 @@ def sum_of_all(transaction: Transaction) -> int:
 
 
 @asynccontextmanager
-async def opened(keys: int) -> AsyncIterator[Counters]:
+async def filled_counters(keys: int) -> AsyncIterator[Counters]:
     world = OrdinaryWorld(time.time, Random(2), _fail)
     async with scratch_database(world) as scratch:
         counters = Counters(scratch.database, keys)
@@ -224,7 +224,7 @@ async def measure_commits(plan: Plan, write: Callable[[str], Any], progress: Pro
     write("commits per second through the coordinator, keys without contention")
     write(f"{'':40}{'per CPU s':>12}{'per s':>12}   aim per CPU s")
     most = max(plan.clients)
-    async with opened(max(plan.keys)) as counters:
+    async with filled_counters(max(plan.keys)) as counters:
         await counters.measure(most, plan.seconds / 4, counters.one_key)  # to warm up
         for name, clients, next_work, aim in (
             ("a key on one shard", most, counters.one_key, ONE_SHARD_AIM),
@@ -268,7 +268,7 @@ async def measure_contention(plan: Plan, write: Callable[[str], Any], progress: 
     write(HEADER)
     cells: dict[int, Cell] = {}
     for keys in plan.keys:
-        async with opened(keys) as counters:
+        async with filled_counters(keys) as counters:
             for clients in plan.clients:
                 measured = counters.measure(clients, plan.seconds, counters.one_key)
                 cells[keys] = await progress.step(f"{_clients(clients)} on {keys:,} keys", measured)
@@ -285,7 +285,7 @@ async def measure_long_work(plan: Plan, write: Callable[[str], Any], progress: P
     write("long work: the same, but it yields once between reading and writing")
     write(HEADER)
     for keys in plan.long_keys:
-        async with opened(keys) as counters:
+        async with filled_counters(keys) as counters:
             measured = counters.measure(plan.long_clients, plan.seconds, counters.one_key_slowly)
             write(_line(await progress.step(f"long work on {keys:,} keys", measured)))
 

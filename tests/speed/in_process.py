@@ -22,7 +22,7 @@ from qserver.web.service.machine import half_of_memory
 ROWS_AT_ONCE: Final = 1000
 
 
-def opened(log: Log | None = None) -> AbstractAsyncContextManager[SqlDatabase]:
+def opened_in_process(log: Log | None = None) -> AbstractAsyncContextManager[SqlDatabase]:
     """Open a database, or a new one, with as much memory for pages as a server has."""
     world = OrdinaryWorld(time.time, Random(1), _fail)
     return scratch_database(world, cache=PageCache(half_of_memory()), log=log)

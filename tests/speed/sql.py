@@ -26,7 +26,7 @@ import trio
 from qserver.engine.collector import settle_collector
 from qserver.query.sql_database import SqlDatabase
 from tests.speed import analytics
-from tests.speed.in_process import cpu_ms_of, insert_texts, opened
+from tests.speed.in_process import cpu_ms_of, insert_texts, opened_in_process
 
 Text = Callable[[random.Random], str]
 
@@ -169,7 +169,7 @@ async def rows_of_series() -> float:
     """
     rates = []
     for text in SERIES_TEXTS:
-        async with opened() as database:
+        async with opened_in_process() as database:
             await database.execute("CREATE TABLE s (id INTEGER PRIMARY KEY, k INTEGER, c TEXT)")
             rates.append(1000 * SERIES_ROWS / await cpu_ms_of(database, SERIES.format(text)))
     return median(rates)
@@ -179,7 +179,7 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
     """Print the table; return whether every aim was reached."""
     series = await rows_of_series()
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    async with opened() as database:
+    async with opened_in_process() as database:
         for text in (*TABLES, *fill_texts(rows)):
             connection.execute(text)
             await database.execute(text)
@@ -201,7 +201,7 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
         reached = reached and series >= SERIES_AIM
         write(f"rows of generate_series: {series:,.0f}/s (aim: {SERIES_AIM:,})\n")
         write(f"a new fingerprint: {await first_sight(database):.2f} ms (aim: under 10)\n")
-    async with opened() as database:
+    async with opened_in_process() as database:
         return await analytics.compare(database, rows, write) and reached
 
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from qserver.benchmarks.printing import Progress
-from tests.speed.engine import KEPT_AIM, Plan, main, opened, run
+from tests.speed.engine import KEPT_AIM, Plan, filled_counters, main, run
 
 TINY = Plan(seconds=0.01, clients=(1, 8), keys=(1, 3, 200), long_clients=4, long_keys=(1, 50))
 
@@ -66,7 +66,7 @@ async def test_there_is_no_bar_where_there_is_no_terminal() -> None:
 
 
 async def test_an_increment_too_many_or_too_few_is_noticed() -> None:
-    async with opened(3) as counters:
+    async with filled_counters(3) as counters:
         await counters.check()
         work, _ = counters.one_key()
         await counters.database.transact(work)
@@ -84,7 +84,7 @@ def test_the_seconds_are_an_argument(capsys: pytest.CaptureFixture[str]) -> None
 async def test_contention_costs_at_most_half_of_the_rate() -> None:
     """256 clients on 10 keys against 100,000 keys, by CPU time; noise can only spoil a try."""
     kept: list[float] = []
-    async with opened(10) as few, opened(100_000) as many:
+    async with filled_counters(10) as few, filled_counters(100_000) as many:
         for _ in range(3):
             contended = await few.measure(256, 0.2, few.one_key)
             free = await many.measure(256, 0.2, many.one_key)

@@ -126,7 +126,7 @@ def _over_http(port: int) -> Callable[[], Client]:
 
 
 def _over_wire(port: int) -> Callable[[], Client]:
-    def opened() -> Client:
+    def connected() -> Client:
         client = Client(port, lambda data: data.endswith(READY))
         client.send(wire.startup(user="me", database=DATABASE) + wire.frame("p", wire.text(KEY)))
         client.answer()
@@ -134,15 +134,15 @@ def _over_wire(port: int) -> Callable[[], Client]:
         client.answer()
         return client
 
-    return opened
+    return connected
 
 
 def _cost(
-    made: Server, opened: Callable[[], Client], request: Callable[[int], bytes], requests: int
+    made: Server, connected: Callable[[], Client], request: Callable[[int], bytes], requests: int
 ) -> float:
     """CPU microseconds of the server for a request."""
     with ExitStack() as stack:
-        clients = [opened() for _ in range(CONNECTIONS)]
+        clients = [connected() for _ in range(CONNECTIONS)]
         for client in clients:
             stack.callback(client.close)
         _ask(clients, request, requests // 10)

@@ -184,7 +184,7 @@ def message(
     return "\r\n".join([*lines, "", ""]).encode() + data
 
 
-async def opened(client: Client, **options: Any) -> str:
+async def opened_transaction(client: Client, **options: Any) -> str:
     """Open a transaction, and return its id."""
     answer = await client.ask(message("POST", "/v1/transaction/open", {}, **options))
     assert answer.status == 201, answer.body

@@ -23,7 +23,7 @@ from qserver.benchmarks.printing import line
 from qserver.durability.sqlite import open_log
 from qserver.engine.collector import settle_collector
 from qserver.query.sql_database import SqlDatabase
-from tests.speed.in_process import cpu_ms, cpu_ms_of, opened
+from tests.speed.in_process import cpu_ms, cpu_ms_of, opened_in_process
 from tests.speed.tpch.queries import QUERIES, Query
 from tests.speed.tpch.tables import generate, generator, load, load_duckdb
 
@@ -54,10 +54,10 @@ async def measure(scale: float) -> None:
         await trio.to_thread.run_sync(generate, Path(folder), scale)
         duck = load_duckdb(Path(folder))
         async with await open_log(Path(folder) / "tpch.qserver") as log:
-            async with opened(log) as database:
+            async with opened_in_process(log) as database:
                 await load(Path(folder), database)
                 await database.database.checkpoint()
-            async with opened(log) as database:
+            async with opened_in_process(log) as database:
                 print(line("TPC-H, ms of CPU time", ("first", "warm", "DuckDB", "DuckDB/warm")))
                 every = [await measured(query, database, duck) for query in QUERIES]
         duck.close()

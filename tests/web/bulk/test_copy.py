@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.http1.serving import Answer, Client
-from tests.web.served import ADMIN, Served, message, opened, query, serving
+from tests.web.served import ADMIN, Served, message, opened_transaction, query, serving
 
 TABLE = "create table t (id int primary key, n text, at date)"
 DATA = b"1\ta\t2024-01-02\n2\t\\N\t\\N\n3\tc\\td\t2024-01-04\n"
@@ -141,7 +141,7 @@ async def test_wrong_statements_say_what_to_send() -> None:
 
 async def test_it_is_a_step_of_an_open_transaction() -> None:
     async with shop() as (_, client):
-        name = await opened(client)
+        name = await opened_transaction(client)
         inside = {"X_Transaction": name}
         assert (await load(client, "copy t from stdin", DATA, **inside))["affected_rows"] == 3
         out = await read(client, "copy (select id from t order by 1) to stdout", **inside)

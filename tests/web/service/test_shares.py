@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from qserver.engine.turns import Turns
 from tests.http1.serving import Client
-from tests.web.served import ADMIN, Served, code_of, message, opened, query, serving
+from tests.web.served import ADMIN, Served, code_of, message, opened_transaction, query, serving
 
 MIB = 1024 * 1024
 FILL = "insert into t select i from generate_series($1::int, $1::int + 20000) s(i)"
@@ -47,7 +47,7 @@ async def fill_transactions(client: Client, token: str) -> tuple[int, list[str]]
     await client.ask(query("create table t (id int primary key)", token=token))
     codes = []
     for number in range(40):
-        transaction = await opened(client, token=token)
+        transaction = await opened_transaction(client, token=token)
         found = await code(client, inside(transaction, token, FILL, number * 100_000))
         if found is not None:
             codes.append(found)

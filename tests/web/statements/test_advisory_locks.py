@@ -13,7 +13,7 @@ async def query(served: Served, sql: str, **fields: Any) -> Any:
     return answer["rows"][0] if answer["success"] else answer["error"]["code"]
 
 
-async def opened(served: Served) -> str:
+async def opened_transaction(served: Served) -> str:
     answer = await served.admin("POST", "/v1/transaction/open", {})
     return str(answer["transaction"]["id"])
 
@@ -33,7 +33,7 @@ async def test_locks_of_an_open_transaction_end_with_it() -> None:
     tried = "SELECT pg_try_advisory_xact_lock(1) AS a, pg_try_advisory_xact_lock(2) AS b"
     async with serving() as served:
         for method, end in (("POST", "/commit"), ("DELETE", "")):
-            one = await opened(served)
+            one = await opened_transaction(served)
             await query(served, "SELECT pg_advisory_lock(1)", transaction=one)
             await query(served, "SELECT pg_advisory_xact_lock(2)", transaction=one)
             assert await query(served, tried) == {"a": False, "b": False}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 
 from tests.http1.serving import Answer, Client
-from tests.web.served import USES_UNTIL_KNOWN, Way, filled, message, opened, query, serving
+from tests.web.served import (
+    USES_UNTIL_KNOWN,
+    Way,
+    filled,
+    message,
+    opened_transaction,
+    query,
+    serving,
+)
 
 
 async def used(client: Client, name: str, number: int) -> list[Answer]:
@@ -22,9 +30,9 @@ async def test_no_request_of_a_short_open_transaction_needs_a_task() -> None:
     async with serving() as served, await served.client() as client:
         await filled(client)
         for number in range(1, USES_UNTIL_KNOWN):
-            await used(client, await opened(client), number)
+            await used(client, await opened_transaction(client), number)
         kept, served.ways[:] = list(served.ways), []
-        name = await opened(client)
+        name = await opened_transaction(client)
         answers = await used(client, name, 1)
         assert [each.status for each in answers] == [200, 200, 200], answers
         assert Way.TASK not in served.ways, kept
@@ -34,7 +42,7 @@ async def test_no_request_of_a_short_open_transaction_needs_a_task() -> None:
 async def test_each_request_is_told_and_logged_by_its_own_ids() -> None:
     async with serving() as served, await served.client() as client:
         await filled(client)
-        names = [await opened(client) for _ in range(5)]
+        names = [await opened_transaction(client) for _ in range(5)]
         served.log.clear()
         for at, name in enumerate(names, start=1):
             read, write, committed = await used(client, name, at)

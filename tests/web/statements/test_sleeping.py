@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from tests.http1.serving import Answer, Client
-from tests.web.served import Served, message, opened, query, serving
+from tests.web.served import Served, message, opened_transaction, query, serving
 
 EVENTS: Final = {"Accept": "text/event-stream"}
 ON: Final = {"transaction_read_only": "on"}
@@ -72,7 +72,7 @@ async def test_all_statements_of_a_transaction_have_its_number() -> None:
             body = {"sql": "select txid_current() as n", **fields}
             return json.loads((await client.ask(message("POST", "/v1/query", body, key))).body)
 
-        name = await opened(client, token=key)
+        name = await opened_transaction(client, token=key)
         first, again = await number(transaction=name), await number(transaction=name)
         assert first["rows"] == again["rows"] != (await number())["rows"]
         asked = {"statements": ["select txid_current() as n"] * 2}
