@@ -114,6 +114,7 @@ _NATIVE_TYPES: Final = (
     *(BOOLEAN, TEXT, SqlType(Kind.CHAR), UUID_TYPE, BYTEA, ANYENUM),
     *(DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL),
     *(NAME, INTERNAL_CHAR, OID, XID, SqlType(Kind.PG_LSN), SqlType(Kind.TID)),
+    SqlType(Kind.PG_NODE_TREE),
 )
 
 

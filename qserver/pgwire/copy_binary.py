@@ -51,7 +51,7 @@ class Tuples:
         self.line = 0
 
     def feed(self, piece: bytes, *, last: bool = False) -> Iterator[tuple[str | None, ...]]:
-        """Yield the rows that are whole by now."""
+        """Yield the rows that are whole by now. As in PostgreSQL the end may go without saying."""
         data = self._rest + piece
         at = 0 if self._has_begun else self._begin(data)
         while not self._has_ended and self._has_begun:
@@ -65,7 +65,7 @@ class Tuples:
         self._rest = data[at:]
         if self._has_ended and self._rest:
             raise BadCopyFileFormat("received copy data after EOF marker")
-        if last and not self._has_ended:
+        if last and not self._has_ended and (self._rest or not self._has_begun):
             raise BadCopyFileFormat("unexpected EOF in COPY data")
         if len(self._rest) > BULK_ROW_BYTES_MAX:
             raise ProgramLimitExceeded(f"a row has more than {BULK_ROW_BYTES_MAX} bytes")

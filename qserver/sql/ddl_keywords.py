@@ -85,6 +85,8 @@ def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
         _mark_set(words, marks)
     if kind == "table" and words[0] == "create":
         _mark_execute(words, marks)
+    if kind == "schema" and words[0] == "create" and "authorization" in words:
+        marks[words.index("authorization")] = "AUTHORIZATION"
     if kind == "sequence":
         _mark_options(words, at + 2, len(words), marks)
     if kind == "type" and "enum" in words[:-2]:

@@ -236,7 +236,7 @@ def _unsupported_clause(source: Source) -> Terminal | None:
     words = [str(terminal.value) for terminal in source.terminals[: at + 2]]
     if words[at - 1] == "exclude":
         return source.terminals[at - 1]
-    if words[1] == "schema" and words[at] in ("create", "authorization"):
+    if words[1] == "schema" and words[at] == "create":
         return stopped
     if words[at:] == ["using", "index"] or words[at] in _UNSUPPORTED_CLAUSES:
         return stopped

@@ -115,9 +115,12 @@ def nothing(objects: Objects, *arguments: Any) -> None:
 def serial_sequence(objects: Objects, table_text: str, column: str) -> str | None:
     oid = objects.find_class(table_text)
     if oid is None:
-        raise UndefinedTable(f'relation "{table_text}" does not exist')
+        shown = ".".join(identifiers(table_text))
+        raise UndefinedTable(f'relation "{shown}" does not exist')
     catalog = objects.world.catalog
     for table in objects.world.with_oid(oid):
+        if isinstance(table, View) and column in dict(table.columns):
+            return None
         if not isinstance(table, Table) or column not in table.positions:
             continue
         found = catalog.find(table.column(column).sequence or "")

@@ -251,7 +251,8 @@ def _proc(row: tuple[Any, ...]) -> dict[str, Any]:
 def _missing(kind: Kind, text: str) -> QserverError:
     match kind:
         case Kind.REGCLASS:
-            return UndefinedTable(f'relation "{text}" does not exist')
+            shown = ".".join(identifiers(text))
+            return UndefinedTable(f'relation "{shown}" does not exist')
         case Kind.REGTYPE:
             return UndefinedObject(f'type "{text}" does not exist')
         case Kind.REGPROC | Kind.REGPROCEDURE:

@@ -180,8 +180,12 @@ class Definitions:
         return CreateEnum(parts(name), labels or (), position=word.start)
 
     def create_schema(self, children: Children) -> CreateSchema:
-        word, if_not_exists, name = children
+        word, if_not_exists, name, _ = children  # there is one role
         return CreateSchema(name.value, if_not_exists is not None, position=word.start)
+
+    def role_schema(self, children: Children) -> CreateSchema:
+        word, if_not_exists, role = children
+        return CreateSchema(role.value, if_not_exists is not None, position=word.start)
 
     # --- DROP, TRUNCATE, COMMENT ------------------------------------------------------------------
 

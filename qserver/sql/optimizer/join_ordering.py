@@ -14,7 +14,7 @@ bounds is looked up for each left row, and everything else is a loop over all pa
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from qserver.sql import plan
 from qserver.sql.expressions import Expression
@@ -37,6 +37,10 @@ from qserver.sql.walk import (
     output_sources,
     sources_named,
 )
+
+ROWS_HASHED_AS_THEY_COME: Final = 200
+"""The right side of a join is hashed. Where it has more rows, and the left side fewer, they change
+places; otherwise rows stay in the order of the left side, which is that of columns in a table."""
 
 
 def join_ordering(node: Plan, statistics: Statistics) -> Plan:
@@ -173,7 +177,8 @@ def with_method(
         if lookup and rows < worth and rows * rows_of_look_up(lookup, statistics) < worth:
             return lookup
     hashed = replace(node, method="hash")
-    if node.kind == "inner" and rows < estimate(node.right, statistics):  # the right side is hashed
+    right = estimate(node.right, statistics)
+    if node.kind == "inner" and rows < right and right > ROWS_HASHED_AS_THEY_COME:
         return replace(hashed, left=node.right, right=node.left)
     return hashed
 

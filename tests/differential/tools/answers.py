@@ -22,7 +22,12 @@ DATABASE: Final = "main"
 TEMPLATE: Final = "tools"
 SHOWN: Final = 6
 _OIDS: Final = frozenset({"oid", "oid[]", "oidvector", "xid", "regclass", "regtype"})
-_NARROWER: Final = frozenset({"attndims", "attinhcount", "attstattarget", "dimensions_number"})
+_NARROWER: Final = frozenset(
+    {
+        *("attndims", "attinhcount", "attstattarget"),
+        *("dimensions_number", "array_dimensions"),
+    }
+)
 """Columns that PostgreSQL 16 has made smallint."""
 _NUMBER: Final = re.compile(r"\b(?:10|1638[4-9]|1639\d|16[4-9]\d\d|1[7-9]\d{3}|[2-9]\d{4,})\b")
 _CATALOGS: Final = {

@@ -8,8 +8,9 @@ It writes two sorts of files to `qserver/query/catalog/data`:
                        indexes, and the queries of views
     pg_proc.json.gz    the rows of a table that are PostgreSQL's own, one file for each table
 
-A value is as JSON has it; a regproc is a pair of oid and name. What depends on the machine (roles,
-databases, collations of the system) is not recorded.
+Rows stand in the order in which they were made, as a scan gives them: some programs take the first
+type of several. A value is as JSON has it; a regproc is a pair of oid and name. What depends on the
+machine (roles, databases, collations of the system) is not recorded.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ def recorded_rows(connection: Any, name: str, columns: list[Any]) -> list[list[A
         form = EXPRESSIONS.get(column) or READ_AS.get(kind) or "{0}"
         texts.append("to_json(" + form.format(f't."{column}"') + ")")
     where = RECORDED[name].format(classes=CLASSES)
-    sql = f"SELECT json_build_array({', '.join(texts)}) FROM {name} t WHERE {where}"
-    return sorted([row for (row,) in connection.execute(sql).fetchall()], key=json.dumps)
+    sql = f"SELECT json_build_array({', '.join(texts)}) FROM {name} t WHERE {where} ORDER BY t.ctid"
+    return [row for (row,) in connection.execute(sql).fetchall()]
 
 
 def main(target: str) -> None:

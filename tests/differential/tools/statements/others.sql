@@ -248,3 +248,15 @@ SELECT pg_relation_filenode('users') IS NOT NULL, pg_relation_filepath('users') 
 SELECT * FROM pg_get_catalog_foreign_keys() WHERE false;
 
 SELECT i.relname FROM pg_class i WHERE i.relkind = 'i' AND i.relname ~ '^users' AND i.relname !~* 'PKEY$' ORDER BY i.relname COLLATE "C";
+-- What every migration tool may send: a schema of somebody.
+CREATE SCHEMA theirs AUTHORIZATION qserver;
+CREATE SCHEMA IF NOT EXISTS theirs AUTHORIZATION qserver;
+CREATE SCHEMA AUTHORIZATION qserver;
+SELECT nspname FROM pg_namespace WHERE nspname IN ('theirs', 'qserver') ORDER BY 1;
+DROP SCHEMA theirs, qserver;
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'users'::regclass GROUP BY indexrelid, indpred, indexprs ORDER BY 1;
+SELECT pg_get_serial_sequence('grown_ups', 'id'), pg_get_serial_sequence('users', 'id');
+SELECT pg_get_serial_sequence('grown_ups', 'nothing');
+SELECT oid FROM pg_type WHERE typreceive::text = 'textrecv' LIMIT 1;
+SELECT typname FROM pg_type LIMIT 20;
+SELECT column_name FROM information_schema.columns WHERE table_schema = 'public' AND table_name = 'users';
