@@ -30,7 +30,7 @@ from qserver.sql.codegen.sorted_rows import (
 )
 from qserver.sql.codegen.window_frames import range_ends
 from qserver.sql.codegen.window_subtotals import Finish, Subtotals, finish_of, subtotals_of
-from qserver.sql.expressions import Expression, WindowCall
+from qserver.sql.expressions import Expression, SortKey, WindowCall
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.steps import Steps
 
@@ -81,7 +81,8 @@ def window_values(
         orders = yield from mapped(context, order, members, is_made=of_orders)
         may_be_long = any(is_sized(key.expression.type) for key in call.order_by)
         key_bytes = (yield from bytes_of_keys(context, orders)) if may_be_long else 0
-        in_order = yield from sorted_numbers(context, orders, key_bytes=key_bytes)
+        reverse = is_reversed(call.order_by)
+        in_order = yield from sorted_numbers(context, orders, reverse, key_bytes)
         members = yield from picked(context, members, in_order)
         values_of_order = []
         if raw is not None:
@@ -106,6 +107,11 @@ def window_values(
         context.free_bytes(order_bytes)
     context.free_bytes(held)
     return result
+
+
+def is_reversed(order_by: Sequence[SortKey]) -> bool:
+    """Whether rows are sorted by their plain keys backward, which compare faster than others."""
+    return bool(order_by) and all(key.descending for key in order_by)
 
 
 def _partitioned(context: Context, keys: Sequence[Any]) -> Steps[Any]:

@@ -13,7 +13,7 @@ from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.nans import rows_told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorting import has_long_key, key_elements
-from qserver.sql.codegen.window_functions import window_values
+from qserver.sql.codegen.window_functions import is_reversed, window_values
 from qserver.sql.expressions import Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.walk import output_sources
 from qserver.values.casts import cast_function
@@ -160,7 +160,9 @@ _ZONES: Final = 1_000_000
 def _order(pipeline: Pipeline, keys: tuple[SortKey, ...], rows: RowVariables) -> str:
     pipeline.source.name("Descending", Descending)
     elements: list[str] = []
+    reverse = is_reversed(keys)
     for key in keys:
         parts = key_elements(pipeline, key, rows)
-        elements += [f"Descending({part})" for part in parts] if key.descending else parts
+        turned = key.descending and not reverse
+        elements += [f"Descending({part})" for part in parts] if turned else parts
     return f"({', '.join(elements)},)" if elements else "()"
