@@ -21,6 +21,7 @@ import pytest
 
 from docs.generate.pages import generated
 from qserver import errors, limits
+from qserver.cli.command_line import command_line
 from qserver.config import SETTINGS
 from qserver.control.open_transactions import OpenTransactionsStatistics
 from qserver.control.records import SCOPES
@@ -61,6 +62,8 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED = re.compile(r'"([^"]+)"')
 MODULE = re.compile(r"python -m ([\w.]+)")
+QSERVER = re.compile(r"(?:^|\s)qserver (?!qserver\b)([a-z][a-z-]*)([^\n|;&>#]*)", re.MULTILINE)
+IN_QUOTES = re.compile(r"""(['"]).*?(?:\1|$)""")
 TARGET = re.compile(r"^(?:\$ )?make ([a-z-]+)", re.MULTILINE)
 METRIC = re.compile(r"`(qserver_(?!catalog\b)\w+|process_\w+_(?:seconds|bytes|fds|total))`")
 FILE = re.compile(r"\w[\w./]*(\.(py|txt|toml|md|js|json|svg|lark)|/)")
@@ -150,9 +153,29 @@ def unknown_commands(text: str) -> list[str]:
         for target in TARGET.findall(code)
         if re.search(rf"^{target}:", makefile, re.MULTILINE) is None
     ]
-    return unknown + [
+    unknown += [
         f"python -m {module}" for module in MODULE.findall(code) if not runs(module.rstrip("."))
     ]
+    return unknown + [
+        f"qserver {name} {word}".strip()
+        for name, rest in QSERVER.findall(code)
+        for word in ("", *FLAG.findall(IN_QUOTES.sub("", rest).split(" -- ")[0]))
+        if (word or name) not in words_of(name)
+    ]
+
+
+@cache
+def words_of(name: str) -> frozenset[str]:
+    """The name of a command of qserver, if there is one, and all flags that it takes."""
+    (commands,) = [each.choices for each in command_line()._actions if each.dest == "command"]
+    assert isinstance(commands, dict)
+    words, parsers = {name} & set(commands), [commands[name]] if name in commands else []
+    for parser in parsers:
+        for action in parser._actions:
+            words.update(action.option_strings)
+            if isinstance(action.choices, dict):
+                parsers += action.choices.values()
+    return frozenset(words)
 
 
 def runs(module: str) -> bool:
@@ -204,6 +227,8 @@ def test_what_is_wrong_in_a_page_is_found() -> None:
     assert unknown_commands(commands) == ["make tea", "make sense", "python -m nobody.there"]
     files = "`lexing/lexer.py` `lexer.py` `engine/lexer.py` `qserver/nobody.py` `qserver/syntax/`"
     assert unknown_names(files) == ["engine/lexer.py", "qserver/nobody.py", "qserver/syntax/"]
+    commands = "`qserver serve --port 1` `qserver query`\n```console\n$ qserver sql --kee x\n```\n"
+    assert unknown_commands(commands) == ["qserver sql --kee", "qserver query"]
     names = "`Gateway.transact` `Gateway.prepare` `work.when_replied` `work.Gateway` `two words`"
     assert unknown_names(names) == ["Gateway.prepare", "work.Gateway"]
     assert unknown_names("`Incarnation` `_before_nothing` `Reply`") == [
