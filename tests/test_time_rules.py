@@ -1,4 +1,4 @@
-"""The tests are held to the rules about time, and each rule is shown to be able to fail."""
+"""The tests are held to the rules about time and patches; each rule is shown to be able to fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import time_rules
+from tests import patch_rules, time_rules
 from tests.house_rules import Module
 
 ROOT = Path(__file__).parents[1]
@@ -16,16 +16,15 @@ def test_the_tests_keep_the_rules() -> None:
     paths = sorted((ROOT / "tests").rglob("*.py"))
     assert len(paths) > 300
     modules = (Module(path.relative_to(ROOT).as_posix(), path.read_text()) for path in paths)
-    complaints = [
-        complaint for module in modules for rule in time_rules.RULES for complaint in rule(module)
-    ]
+    rules = (*time_rules.RULES, *patch_rules.RULES)
+    complaints = [complaint for module in modules for rule in rules for complaint in rule(module)]
     assert complaints == []
 
 
 def test_every_exception_is_still_needed() -> None:
-    for allowed, rule in zip(
-        (time_rules.MAY_READ_CLOCKS, time_rules.MAY_BE_IMPATIENT), time_rules.RULES, strict=True
-    ):
+    exceptions = (time_rules.MAY_READ_CLOCKS, time_rules.MAY_BE_IMPATIENT, patch_rules.PATCHED)
+    rules = (*time_rules.RULES, *patch_rules.RULES)
+    for allowed, rule in zip(exceptions, rules, strict=True):
         for path in allowed:
             elsewhere = Module("tests/test_elsewhere.py", (ROOT / path).read_text())
             assert list(rule(elsewhere)), f"{path} keeps the rule"
@@ -65,3 +64,23 @@ def test_too_little_patience_is_found(statement: str, found: int) -> None:
     assert len(list(rule(plain))) == found
     jumps = Module("tests/web/test_any.py", f"def test_it(autojump_clock):\n    {statement}")
     assert list(rule(jumps)) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("patch.setattr(shard, 'prepare', broken)", 1),
+        ("patch.setattr(shard.Shard, 'prepare', broken)", 1),
+        ("patch.setattr('qserver.engine.shard.Shard.prepare', broken)", 1),
+        ("patch.setattr(shard.Shard, name, broken)", 1),
+        ("patch.setattr(shard, 'ROWS_MAX', 3)", 0),
+        ("patch.setattr('qserver.engine.shard.ROWS_MAX', 3)", 0),
+        ("patch.setattr(shard, f'ROWS_{name}', 3)", 0),
+        ("patch.setattr(shard, 'monotonic', clock)", 0),
+        ("patch.setattr('sys.stdin', terminal)", 0),
+        ("patch.setattr(fake, 'prepare', broken)", 0),
+    ],
+)
+def test_a_function_of_the_product_that_is_replaced_is_found(statement: str, found: int) -> None:
+    module = Module("tests/web/test_any.py", f"from qserver.engine import shard\n{statement}")
+    assert len(list(patch_rules.only_clocks_and_limits_are_replaced(module))) == found
