@@ -176,6 +176,11 @@ def pieces_of(file: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
+def tells_format(name: str) -> bool:
+    """Whether the name of a file says which format it has."""
+    return PurePath(name).suffix.lower() in _SUFFIXES
+
+
 def format_of(name: Any) -> Format:
     """The format of a file with this name."""
     suffix = PurePath(name).suffix.lower() if isinstance(name, str) else ""

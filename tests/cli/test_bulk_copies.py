@@ -237,7 +237,8 @@ def test_the_shell_tells_what_is_wrong_with_a_copy(
         ("\\copy t, u from 'x.csv'", "not understood"),
         ("\\copy t from 'nowhere.csv'", "cannot read"),
         ("\\copy t to 'no/where.csv'", "cannot write"),
-        ("\\copy t from 'x'", "format"),
+        ("\\copy t from 'x'", "cannot read"),
+        ("\\copy t from 'x' batch 2", "format"),
         ("\\copy t to 'x.csv' on conflict ignore", "come in"),
     ):
         assert reason in talk(client, wrong), wrong

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 from qserver.cli.shell.row_batches import row_batches
 from qserver.cli.shell.shell import Shell
 from qserver.cli.shell.shown_files import opened, rewound, write_whole
-from qserver.client.bulk import MEDIA, Format, OnConflict, format_of
+from qserver.client.bulk import MEDIA, Format, OnConflict, format_of, tells_format
 from qserver.errors import InvalidRequest, QserverError
 
 NAME: Final = r'(?:"(?:[^"]|"")+"|[^\s"().,]+)'
@@ -108,9 +108,9 @@ def _again(
 
 
 def read_bulk(what: str, is_in: bool, path: Path, options: str) -> BulkCopy | None:
-    """Read the short form; None if the options are those of COPY."""
+    """Read the short form; None if it is COPY: by its options, or for want of a format."""
     found = _OPTIONS.fullmatch(options)
-    if found is None:
+    if found is None or not (options or tells_format(path.name)):
         return None
     if not is_in and (found["choice"] or found["batch"]):
         word = "ON CONFLICT" if found["choice"] else "BATCH"

@@ -46,6 +46,7 @@ def ids(client: Client) -> list[int]:
 @pytest.mark.parametrize(
     "options",
     [
+        "",
         "with (format csv, header)",
         "csv header delimiter ';'",
         "with (format text, null 'none')",
