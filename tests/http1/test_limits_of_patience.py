@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from qserver.http1 import ClientGone, Response
 from qserver.http1.context import ServerContext
@@ -16,6 +19,7 @@ from qserver.http1.options import ServerOptions
 from tests.engine.passes import Passes, counted_passes
 from tests.http1.serving import App, Asked, Client, Echo, reply, request, running
 from tests.http1.test_failures_and_disconnects import Streams
+from tests.http1.ways import alone, expected, fast, hesitant
 from tests.steady_clock import SteadyClock
 
 SOON = 0.05
@@ -97,6 +101,28 @@ async def test_an_idle_connection_is_closed_without_a_word(steady_clock: SteadyC
     async with running(Echo(), idle_seconds=SOON) as server, await server.client() as client:
         assert (await client.ask(request())).status == 200
         assert await client.rest() == b""
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("before", ["nothing", "a request", "a part of the head", "a part of both"])
+async def test_a_request_that_waits_in_the_socket_is_read_before_its_connection_is_ended(
+    before: str, ends: bool
+) -> None:
+    """As after a process was stopped for longer than any deadline: time and bytes come together."""
+    async with alone(hesitant) as (_, connection, far, client):
+        await trio.testing.wait_all_tasks_blocked()
+        rest = fast(b"quick")
+        if before in ("a request", "a part of both"):
+            assert (await client.ask(rest)).body == expected(b"quick")
+        if before.startswith("a part"):
+            await client.send(rest[:10])
+            rest = rest[10:]
+        await trio.testing.wait_all_tasks_blocked()
+        far.send(rest)
+        if ends:
+            far.shutdown(socket.SHUT_WR)
+        connection.end_if_late(time.monotonic() + 1e9)
+        assert (await client.answer()).body == expected(b"quick")
 
 
 async def test_time_that_the_application_takes_is_not_held_against_the_client(
