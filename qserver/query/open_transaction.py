@@ -49,7 +49,7 @@ from qserver.query.results import Diff, Result, RunOptions, Statement, Transacti
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.savepoints import ListedSavepoints, check_room
 from qserver.query.sequence_values import NeedsSequenceValues
-from qserver.query.session import Session, in_session
+from qserver.query.session import Moment, Session, in_session
 from qserver.query.sql_port import WritableDatabase
 from qserver.query.statement_port import Controls, Opening
 from qserver.query.statements import StatementRun
@@ -146,7 +146,8 @@ class OpenTransaction:
         try:
             while True:
                 try:
-                    return (yield from self._attempt(planner, request, statements, options, step))
+                    attempt = self._attempt(planner, request, statements, options, step, before)
+                    return (yield from attempt)
                 except NeedsSequenceValues as needs:
                     self.session.go_back_to(before)
                     yield partial(request.supply, needs)
@@ -172,13 +173,13 @@ class OpenTransaction:
         statements: Sequence[Statement],
         options: RunOptions,
         step: StepTransaction,
+        before: Moment,
     ) -> Generator[Step, Any, TransactionResult]:
         request.dry_run = options.dry_run
         asked = [
             PreparedStatement(each.sql, each.parameters, each.parameterized) for each in statements
         ]
         results: list[Result] = []
-        before = self.session.moment()
         open_portal = partial(self.open_portal, planner, request, options)
         listed = ListedSavepoints(self._stepped, step, results, self.session, open_portal)
         controls: Controls = partial(self._control, not options.dry_run, open_portal)

@@ -230,13 +230,41 @@ class ReadingStream(RowStream):
             self._session.end_local()
 
 
+class ResultStream(RowStream):
+    """The rows of a statement that has come to its end."""
+
+    def __init__(self, result: Result, snapshot: Snapshot, request: Request) -> None:
+        self._request, self._snapshot = request, snapshot
+        self.columns, self.types, self.version = result.columns, result.types, result.version
+        self.affected_rows, self.tag, self.committed = result.affected_rows, result.tag, True
+        self.ended, self.counter = False, None
+        self._first = result.rows or None
+        self._given = len(result.rows)
+
+    def stepping(self) -> Generator[Step, Any, Rows | None]:
+        yield from ()
+        first, self._first = self._first, None
+        if first is None and not self.ended:
+            if self.counter is not None:
+                context = RequestContext(self._request, self._snapshot)
+                Cursor(rows_at_once([]), context, heading=Heading(counter=self.counter)).count(
+                    0.0, self._given
+                )
+            self._end()
+        return first
+
+    def _end(self) -> None:
+        self.ended = True
+        self._request.give_back_unused()
+
+    def close(self) -> None:
+        self._end()
+
+
 def stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
     """Return a stream of known rows."""
-    steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
-    cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     request.note_committed()
-    about = request, result.version, result.affected_rows
-    return RowStream(lambda: cursor, *about, committed=True, tag=result.tag)
+    return ResultStream(result, snapshot, request)
 
 
 def reading_stream(

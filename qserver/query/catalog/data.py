@@ -6,7 +6,6 @@ Nothing is read before a statement asks for it.
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Mapping
 from functools import cache, cached_property
 from importlib.resources import files
@@ -54,15 +53,13 @@ def recorded_rows(name: str) -> tuple[tuple[Any, ...], ...]:
     relation = relations()["pg_catalog", name]
     if not relation.recorded:
         return ()
-    readers = [_READERS.get(kind) for _, kind, *_ in relation.columns]
-    lines = gzip.decompress(_file(f"{name}.json.gz").read_bytes()).splitlines()
-    return tuple(
-        tuple(
-            value if read is None else read(value)
-            for value, read in zip(json.loads(line), readers, strict=True)
-        )
-        for line in lines
-    )
+    rows: list[list[Any]] = _lines(gzip.decompress(_file(f"{name}.json.gz").read_bytes()))
+    for at, (_, kind, *_) in enumerate(relation.columns):
+        read = _READERS.get(kind)
+        if read is not None:
+            for row in rows:
+                row[at] = read(row[at])
+    return tuple(map(tuple, rows))
 
 
 @cache
@@ -78,8 +75,11 @@ def recorded_by(name: str, column: str) -> Mapping[Any, tuple[tuple[Any, ...], .
 @cache
 def recorded_keywords() -> tuple[tuple[str, str], ...]:
     """Return PostgreSQL's keywords, each with its category and whether it can be a bare label."""
-    lines = gzip.decompress(_file("keywords.json.gz").read_bytes()).splitlines()
-    return tuple((word, code) for word, code in map(json.loads, lines))
+    lines = _lines(gzip.decompress(_file("keywords.json.gz").read_bytes()))
+    return tuple((word, code) for word, code in lines)
+
+
+_lines: Final = msgspec.json.Decoder(list).decode_lines
 
 
 def _file(name: str) -> Any:

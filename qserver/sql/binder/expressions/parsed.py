@@ -7,23 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from qserver.sql import ast
 from qserver.sql.ast.nodes import nodes_of
 from qserver.sql.binder.expressions.literals import Literals
 from qserver.sql.parser import parse, parse_expression
+from qserver.sql.step_budget import StepBudget
 from qserver.values.identifiers import identifiers, stored_name
 
 _OF_SEQUENCES: Final = frozenset({"nextval", "currval", "setval"})
 
 
+ParsedQuery: TypeAlias = tuple[ast.Query, Literals]
+
+
+def parsed_query(text: str, budget: StepBudget | None = None) -> ParsedQuery:
+    """Parse a query; its literals are part of the definition.
+
+    Only the first time takes steps of the budget; if they run out, that time is still to come.
+    """
+    place = _place_of(text)
+    if not place:
+        parsed = parse(text, budget=budget)
+        assert isinstance(parsed.statement, ast.Query), "a view is a query"
+        place.append((parsed.statement, Literals(parsed.literals, fixed=True)))
+    return place[0]
+
+
 @lru_cache(maxsize=1024)
-def parsed_query(text: str) -> tuple[ast.Query, Literals]:
-    """Parse a query; its literals are part of the definition."""
-    parsed = parse(text)
-    assert isinstance(parsed.statement, ast.Query), "a view is a query"
-    return parsed.statement, Literals(parsed.literals, fixed=True)
+def _place_of(text: str) -> list[ParsedQuery]:
+    """Return where a query is kept once it has been parsed."""
+    return []
 
 
 @lru_cache(maxsize=4096)

@@ -109,7 +109,7 @@ def bind_updatable(
 def _bind_updatable(
     scope: Scope, view: View, verb: str, position: int, cascaded: bool
 ) -> UpdatableView:
-    query, literals = parsed_query(view.text)
+    query, literals = parsed_query(view.text, scope.binding.budget)
     body = query.body
     reason = why_not_updatable(query)
     if reason is not None:

@@ -22,7 +22,7 @@ def bind_view(scope: Scope, view: View, locking: tuple[ast.Locking, ...] = ()) -
         raise InvalidRecursion(f'infinite recursion detected in rules for relation "{view.name}"')
     binding.views[view.key] = view
     binding.views_open.append(view.key)
-    query, literals = parsed_query(view.text)
+    query, literals = parsed_query(view.text, binding.budget)
     if locking:
         query = replace(query, locking=(*query.locking, *locking))
     try:
