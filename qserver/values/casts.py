@@ -57,6 +57,7 @@ from qserver.values.jsonb import Jsonb
 from qserver.values.log_positions import position_from_text
 from qserver.values.numerics import fit_numeric, plain_numeric, round_to_integer
 from qserver.values.record_input import record_reader
+from qserver.values.row_places import place_from_text
 from qserver.values.second_digits import microseconds_of, second_rounder, time_of
 from qserver.values.text_input import (
     boolean_from_text,
@@ -429,6 +430,7 @@ _READERS: dict[Kind, Cast] = {
     Kind.JSONPATH: json_path_from_text,
     **dict.fromkeys((*TEXT_KINDS, *OPAQUE_KINDS, Kind.UNKNOWN), unchanged),
     Kind.PG_LSN: position_from_text,
+    Kind.TID: place_from_text,
     Kind.NAME: name_of_text,
     Kind.INTERNAL_CHAR: _internal_char,
     **{kind: _unsigned(kind) for kind in NUMBERING_KINDS},

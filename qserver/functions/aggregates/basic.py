@@ -221,7 +221,7 @@ def _extremes() -> Iterator[Aggregate]:
     for each in (
         *(SMALLINT, INTEGER, BIGINT, NUMERIC, REAL, DOUBLE),
         *(TEXT, SqlType(Kind.CHAR), DATE, TIMESTAMP, TIMESTAMPTZ, TIME, TIMETZ, INTERVAL, ANYENUM),
-        OID,
+        *(OID, SqlType(Kind.TID)),
     ):
         yield from extremes(each)
 

@@ -42,10 +42,20 @@ from qserver.sql.expressions import (
     Slot,
     Slots,
 )
+from qserver.sql.walk import everything
 from qserver.values.casts import Cast as CastFunction
 from qserver.values.casts import assignment_function, cast_function, unchanged
 from qserver.values.records import Record
-from qserver.values.types import BOOLEAN, INTEGER_KINDS, TEXT, UNKNOWN, Kind, SqlType, record_of
+from qserver.values.types import (
+    BOOLEAN,
+    INTEGER_KINDS,
+    NUMBER_KINDS,
+    TEXT,
+    UNKNOWN,
+    Kind,
+    SqlType,
+    record_of,
+)
 
 
 def settled(binding: Binding, operand: Operand) -> Expression:
@@ -114,10 +124,23 @@ def explicit(binding: Binding, operand: Operand, target: SqlType, position: int)
     try:
         if names_objects(target):
             return _object_names(binding, expression, target)
+        _refuse_order_of_versions(expression, target)
         function = cast_function(expression.type, target)
     except QserverError as error:
         raise located(error, position) from None
     return _cast(expression, target, function)
+
+
+def _refuse_order_of_versions(expression: Expression, target: SqlType) -> None:
+    """Refuse `xmin::text::bigint`, by which programs ask for all rows that have changed since."""
+    if target.kind not in NUMBER_KINDS or not isinstance(expression, Cast):
+        return
+    for each in everything(expression.operand):
+        if isinstance(each, Apply) and each.function.name == "xmin" and each.arguments:
+            raise FeatureNotSupported(
+                "the numbers of xmin have no order here",
+                hint="Compare xmin alone, or follow the changes of the table.",
+            )
 
 
 def assigned(

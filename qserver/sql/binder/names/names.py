@@ -15,13 +15,15 @@ from qserver.errors import (
     AmbiguousAlias,
     AmbiguousColumn,
     FeatureNotSupported,
+    InvalidColumnReference,
     QserverError,
     UndefinedColumn,
     UndefinedTable,
 )
 from qserver.functions.catalog_functions import ROW_VERSION
+from qserver.functions.row_marks import ROW_MARKS, row_mark
 from qserver.sql import ast
-from qserver.sql.binder.clauses import refuse_column
+from qserver.sql.binder.clauses import Clause, refuse_column
 from qserver.sql.binder.expressions.operands import Operand, RowValue
 from qserver.sql.binder.names.relations import (
     AMBIGUOUS,
@@ -29,10 +31,12 @@ from qserver.sql.binder.names.relations import (
     Path,
     Relation,
     key_of_row,
+    sources_of,
 )
 from qserver.sql.binder.names.scope import Level, Scope
-from qserver.sql.expressions import Apply, Column, Constant, Expression
+from qserver.sql.expressions import Apply, Case, Column, Constant, Expression, IsNull
 from qserver.sql.walk import everything
+from qserver.values.schema import Table
 from qserver.values.types import OID, XID, Kind, SqlType
 
 SEARCHED: Final = ("public", "pg_catalog")
@@ -69,7 +73,7 @@ def _in_this_database(scope: Scope, parts: tuple[str, ...], position: int) -> tu
 def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> Expression:
     at = relation.positions.get(name)
     if at is None:
-        hidden = _system_column([relation], name)
+        hidden = _system_column(scope, [relation], name)
         if hidden is not None:
             return hidden
         raise UndefinedColumn(
@@ -102,7 +106,7 @@ def _bare(scope: Scope, name: str, position: int) -> Operand:
     relation_of_that_name = find_relation(scope, (name,), position)
     if relation_of_that_name is not None:
         return whole_row(scope, relation_of_that_name, position)
-    hidden = _system_column([each for each in scope.relations if each.by_column], name)
+    hidden = _system_column(scope, [each for each in scope.relations if each.by_column], name)
     if hidden is not None:
         return hidden
     raise _missing_column(scope.level, name, position)
@@ -118,18 +122,43 @@ _SYSTEM_COLUMNS: Final[Mapping[str, Expression]] = {
 }
 
 
-def _system_column(relations: Sequence[AnyRelation], name: str) -> Expression | None:
-    """Return `tableoid`, which every table has: its oid. A table of the catalog is its own tree.
+_WITHOUT_MARKS: Final[Mapping[Clause | None, str]] = {
+    Clause.CHECK: 'system column "{}" reference in check constraint is invalid',
+    Clause.GENERATED: 'cannot use system column "{}" in column generation expression',
+}
+"""What is kept of a row may not follow from what changes with it."""
 
-    Tables of the catalog also have those that say when a row has changed.
-    """
+
+def _system_column(scope: Scope, relations: Sequence[AnyRelation], name: str) -> Expression | None:
+    """Return a hidden column of a table. `tableoid` is its oid; that of the catalog is a tree."""
     tables = [each.table for each in relations if each.table is not None]
-    if name not in _SYSTEM_COLUMNS or len(tables) != 1 or len(relations) != 1:
+    if len(tables) != 1 or len(relations) != 1:
         return None
     (table,) = tables
+    if table.id >= 0 and name in ROW_MARKS:
+        if scope.level.clause in _WITHOUT_MARKS:
+            shown = _WITHOUT_MARKS[scope.level.clause].format(name)
+            raise InvalidColumnReference(shown)
+        return _mark(relations[0], table, name)
     if name != "tableoid":
-        return _SYSTEM_COLUMNS[name] if table.id < 0 else None
+        return _SYSTEM_COLUMNS.get(name)
     return Constant(-table.id if table.id < 0 else table.oid, OID)
+
+
+def _mark(relation: AnyRelation, table: Table, name: str) -> Expression:
+    """Return what stands for a row's version or place; NULL where an outer join has no row."""
+    (source,) = sources_of(relation)
+    places = table.primary_key if name == "ctid" else range(len(table.columns))
+    about = [(at, table.columns[at]) for at in places]
+    shown = f"{relation.name}.{name}"
+    items = tuple([Column(source, at, each.type, each.nullable, shown) for at, each in about])
+    function = row_mark(name, tuple([each.type for _, each in about]))
+    mark = Apply(function, items, function.returns, nullable=False)
+    key = key_of_row(relation) if relation.nullable else None
+    if key is None:
+        return mark
+    nothing = Constant(None, function.returns)
+    return Case(((IsNull(key), nothing),), mark, function.returns)
 
 
 def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] | None:

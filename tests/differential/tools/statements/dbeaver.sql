@@ -162,7 +162,6 @@ SET search_path = sales,public;
 
 SELECT t.* FROM sales.lines t LIMIT 200;
 
--- differs: rows have no place in a file
 SELECT x.*, x.ctid IS NOT NULL AS has_ctid FROM public.teams x ORDER BY id;
 
 -- differs: there is no type xml, and plans have nodes of their own
