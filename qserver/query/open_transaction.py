@@ -142,14 +142,15 @@ class OpenTransaction:
         self._check_ready(statements)
         step = self._step()
         self.statements += len(statements)
-        before = self.session.moment()
+        beginning = self.session.begin_step()
+        before, *_ = beginning
         try:
             while True:
                 try:
                     attempt = self._attempt(planner, request, statements, options, step, before)
                     return (yield from attempt)
                 except NeedsSequenceValues as needs:
-                    self.session.go_back_to(before)
+                    self.session.repeat_step(beginning)
                     yield partial(request.supply, needs)
                     dispose(step.writes.values())
                     step.begin_again()

@@ -48,6 +48,9 @@ Moment: TypeAlias = tuple[
 ]
 
 
+Beginning: TypeAlias = tuple[Moment, dict[str, NamedStatement], dict[str, Portal]]
+
+
 class NeedsSession(Exception):  # for the caller of the body, not for users
     """A statement leaves something behind, and its request has no session."""
 
@@ -55,6 +58,7 @@ class NeedsSession(Exception):  # for the caller of the body, not for users
 class Session:
     __slots__ = (
         "_before",
+        "_closed",
         "_locks_before",
         "_savepoints",
         "deferred",
@@ -84,6 +88,8 @@ class Session:
         self.statements: dict[str, NamedStatement] = {}
         """Prepared statements."""
         self.portals: dict[str, Portal] = {}
+        self._closed: list[Portal] | None = None
+        """In a step, the portals that it has closed: it may have to run once more."""
         self.settings: Settings = settings_from(given) if given else DEFAULTS
         self._before = self.settings
         self._savepoints: list[tuple[str, SessionState]] = []
@@ -169,7 +175,11 @@ class Session:
             )
 
     def close_portal(self, name: str) -> None:
-        self.portals.pop(name).close()
+        portal = self.portals.pop(name)
+        if self._closed is None:
+            portal.close()
+        else:
+            self._closed.append(portal)
 
     def close_portals(self, kept: Callable[[Portal], bool] = lambda portal: False) -> None:
         """Close all portals, except for some."""
@@ -259,9 +269,12 @@ class Session:
             self.locks.taken = self._locks_before
 
     def settle(self) -> None:
-        """Release the locks that are no longer taken: a request has ended."""
+        """Release the locks and portals that are no longer there: a request has ended."""
         if self.locks is not None:
             self.locks.settle()
+        closed, self._closed = self._closed or (), None
+        for portal in closed:
+            portal.close()
 
     def _state(self) -> SessionState:
         portals = frozenset(self.portals.values())
@@ -280,6 +293,21 @@ class Session:
         if self.locks is not None:
             self.locks.taken = taken
         self._change(settings)
+
+    def begin_step(self) -> Beginning:
+        """Return what `repeat_step` returns to; until `settle`, portals can be opened again."""
+        self._closed = []
+        return self.moment(), dict(self.statements), dict(self.portals)
+
+    def repeat_step(self, beginning: Beginning) -> None:
+        """Go back to where the step began, also in what no rollback undoes: it runs once more."""
+        moment, statements, portals = beginning
+        assert self._closed is not None
+        self.portals.update(portals)
+        self._closed = [each for each in self._closed if each not in portals.values()]
+        self.statements.clear()
+        self.statements.update(statements)
+        self.go_back_to(moment)
 
     def moment(self) -> Moment:
         """Return what `go_back_to` returns to, within the transaction."""

@@ -88,6 +88,28 @@ async def test_a_step_that_runs_again_for_numbers_fetches_the_same_rows() -> Non
         transaction.release()
 
 
+async def test_a_step_that_runs_again_for_numbers_prepares_and_closes_once() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (a serial)")
+        transaction = await database.open()
+        await step(
+            database, transaction, "PREPARE old AS SELECT 1", "DECLARE c CURSOR FOR SELECT 2"
+        )
+        got = await step(
+            database,
+            transaction,
+            "DEALLOCATE old",
+            "PREPARE new AS SELECT 3",
+            "CLOSE c",
+            "DECLARE c CURSOR FOR SELECT 4",
+            "INSERT INTO t DEFAULT VALUES RETURNING a",
+            "EXECUTE new",
+            "FETCH c",
+        )
+        assert got[4:] == [[1], [3], [4]]
+        transaction.release()
+
+
 async def test_cursors_of_an_open_transaction_end_with_it() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (a int PRIMARY KEY)")
