@@ -8,7 +8,7 @@ each way finds those of the other. What only the protocol has, such as formats, 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -24,7 +24,7 @@ from qserver.pgwire.texts import NO_TYPES, TEXT_LENGTH_MAX, Text
 from qserver.pgwire.waits import Waits
 from qserver.query.analysis import analysing, definitions
 from qserver.query.announced_types import types_with_oids
-from qserver.query.named_statement import NamedStatement
+from qserver.query.named_statement import NamedStatement, held_by_text
 from qserver.query.named_statements import check_new, statement_named, tag_of_plan
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
@@ -32,6 +32,14 @@ from qserver.query.results import Statement
 from qserver.query.session import Session, portal_named
 from qserver.sql import ast, parse
 from qserver.values.numbering import FIRST_OID
+
+_COPIES_OF_VALUES: Final = 2
+"""Of values in a message: as they came, and as the statement has them."""
+
+
+def _size_of_unnamed(sql: str) -> int:
+    """What the unnamed statement counts as memory: nothing, unless it is long."""
+    return held_by_text(sql) if len(sql) > TEXT_LENGTH_MAX else 0
 
 
 class Executing:
@@ -78,16 +86,28 @@ class Executing:
                 self._unnamed = last
                 return
             prepared = Prepared(name, text, found, session)
+            request = opened.sql.request_of(self.state.options())
+            pool = request.environment.pool
             if not name:
+                session.statements.hold("", _size_of_unnamed(sql), pool)
                 self._unnamed = prepared
                 return
-            created = opened.sql.request_of(self.state.options()).now
-            about = name, sql, text.sql, text.parameterized, found, created
-            session.statements[name] = named = NamedStatement(*about, from_sql=False)
+            about = name, sql, text.sql, text.parameterized, found, request.now
+            named = NamedStatement(*about, from_sql=False)
+            session.statements.keep(named, pool)
+            self._forget_others()
             self._named[name] = named, prepared
         finally:
             if not block.transaction:
                 opened.release()
+
+    def _forget_others(self) -> None:
+        """Forget statements that the session has no more: DEALLOCATE does not tell of them."""
+        known = self.session.statements
+        if len(self._named) > len(known):
+            self._named = {
+                name: each for name, each in self._named.items() if known.get(name) is each[0]
+            }
 
     def is_prepared(self, body: bytes) -> bool:
         """Return whether the unnamed statement is what this Parse asks for, as it is now."""
@@ -132,9 +152,10 @@ class Executing:
 
     def close_statement(self, name: str) -> None:
         if name:
-            self.session.statements.pop(name, None)
+            self.session.statements.drop(name)
             self._named.pop(name, None)
         else:
+            self.session.statements.hold("", 0, None)
             self._unnamed = None
 
     def tag_of(self, sql: str) -> Waits[str]:
@@ -160,7 +181,8 @@ class Executing:
 
     # --- portals ---
 
-    def open_portal(self, name: str, portal: Portal) -> None:
+    def open_portal(self, name: str, portal: Portal, size: int = 0) -> None:
+        """Keep a portal; `size` is that of its message."""
         if self.has_portals:
             self.close_portal(name)
         if len(self._portals) >= PORTALS_MAX:
@@ -168,6 +190,9 @@ class Executing:
                 f"a session has at most {PORTALS_MAX} portals",
                 hint="Close those that are not needed.",
             )
+        if size > TEXT_LENGTH_MAX:
+            assert self.state.grant is not None, "a client that binds has proved who it is"
+            portal.hold(self.state.grant.share.memory, _COPIES_OF_VALUES * size)
         self._portals[name] = portal
 
     def keep_portal(self, name: str, portal: Portal) -> None:

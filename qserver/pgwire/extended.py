@@ -72,7 +72,7 @@ class Extended:
         portal = new_portal(prepared, asked)
         is_alone = prepared.reads and transaction is None and not name and not executing.has_portals
         if not is_alone:
-            executing.open_portal(name, portal)
+            executing.open_portal(name, portal, len(body))
         state.out += messages.BOUND
         if comes_alone and not name:
             for rest in (messages.DESCRIBE_AND_RUN, messages.RUN):
@@ -85,7 +85,7 @@ class Extended:
                         self.round_trips.note(prepared, rest)
                     return True
         if is_alone:
-            executing.open_portal(name, portal)
+            executing.open_portal(name, portal, len(body))
         return False
 
     def describe(self, body: bytes) -> None:

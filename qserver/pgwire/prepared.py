@@ -19,6 +19,7 @@ from qserver.pgwire.running import Running
 from qserver.pgwire.tags import Kind
 from qserver.pgwire.text_format import Reader, integer_reader, text_reader
 from qserver.pgwire.texts import Text
+from qserver.query.memory_pool import MemoryPool
 from qserver.query.named_statements import tag_of_plan
 from qserver.query.plan_cache import CachedPlan
 from qserver.query.planning import Prepared as Planned
@@ -162,6 +163,13 @@ class Portal(msgspec.Struct, eq=False):  # one for each Bind, and a Struct is ch
     """What tells its columns, and writes its rows; None if it has none."""
     running: Running | None = None
     has_ended: bool = False
+    pool: MemoryPool | None = None
+    held: int = 0
+    """Bytes of long values that count there until it is closed."""
+
+    def hold(self, pool: MemoryPool, size: int) -> None:
+        pool.take(size)
+        self.pool, self.held = pool, size
 
     def writer(self, running: Running) -> RowWriter:
         """Return what writes its rows; raise if they are others than the client was told."""
@@ -173,6 +181,9 @@ class Portal(msgspec.Struct, eq=False):  # one for each Bind, and a Struct is ch
         if self.running is not None:
             self.running.close()
             self.running = None
+        if self.pool is not None:
+            self.pool.give_back(self.held)
+            self.pool = None
 
 
 def new_portal(prepared: Prepared, bind: Bind) -> Portal:

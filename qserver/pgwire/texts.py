@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from qserver.lexing.pieces import statements_of
 from qserver.pgwire.tags import Kind, Sort, kind_of
 from qserver.pgwire.types import type_of_oid
 from qserver.query.planning import Planner
-from qserver.sql import NotShort, PartlyDeclared
+from qserver.sql import PartlyDeclared
 from qserver.values.types import SqlType
 
 TEXTS_KEPT: Final = 1000
@@ -76,10 +75,7 @@ def _read(
         text = sql  # positions in errors are those of the whole
     if not is_planned:
         return Text(text, kind)
-    try:
-        parameterized = planner.parameterize(text, None)
-    except NotShort:
-        parameterized = yield partial(planner.parameterize_long, text)
+    parameterized = yield from planner.parameterizing(text)
     declared = PartlyDeclared({at: each for at, each in types.items() if each is not None})
     if declared:
         parameterized = parameterized.with_declared(declared)

@@ -218,10 +218,7 @@ def start_slowly(run: StatementRun, statement: PreparedStatement) -> Generator[S
     planner, sql, given = run.planner, statement.sql, statement.given
     parameterized = statement.parameterized
     if parameterized is None:
-        try:
-            parameterized = planner.parameterize(sql, given)
-        except NotShort:
-            parameterized = yield partial(planner.parameterize_long, sql)
+        parameterized = yield from planner.parameterizing(sql, given)
         statement = PreparedStatement(sql, given, parameterized, statement.plan)
     try:
         return run.start(statement)

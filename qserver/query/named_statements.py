@@ -82,16 +82,13 @@ def _prepare(
     for number, each in enumerate(node.types, 1):
         if each.parts != ("unknown",):
             declared[number] = bind_type(each, fixed, find_type).bare
-    try:
-        parameterized = run.planner.parameterize(node.text, None)
-    except NotShort:
-        parameterized = yield partial(run.planner.parameterize_long, node.text)
+    parameterized = yield from run.planner.parameterizing(node.text)
     parameterized = parameterized.with_declared(declared)
     plan = yield from _planned(run, node.text, parameterized)
     if plan.parameters is not None and plan.parameters.names:
         raise ProtocolViolation("parameters have numbers here: write $1 instead of :name")
     about = node.name, node.source, node.text, parameterized, plan, run.context.now
-    session.statements[node.name] = NamedStatement(*about)
+    session.statements.keep(NamedStatement(*about), run.context.pool)
     return 0
 
 
@@ -223,7 +220,7 @@ def _deallocate(session: Session | None, name: str | None) -> StatementSteps:
         return 0
     statement_named(session, name)
     assert session is not None
-    del session.statements[name]
+    session.statements.drop(name)
     return 0
 
 

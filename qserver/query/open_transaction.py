@@ -15,7 +15,7 @@ Its owner runs one step at a time, see `control.open_transactions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -38,9 +38,10 @@ from qserver.limits import (
     TRANSACTION_STATEMENTS_MAX,
 )
 from qserver.query.affected import diff_of
-from qserver.query.body import run_statements, start_slowly
+from qserver.query.body import run_statements
 from qserver.query.cursor import Cursor, StatementSteps
 from qserver.query.memory_pool import MemoryPool
+from qserver.query.named_statement import held_by_text
 from qserver.query.planning import Planner, Prepared, Unplanned
 from qserver.query.portals import Portal
 from qserver.query.prepared_statement import PreparedStatement
@@ -55,10 +56,11 @@ from qserver.query.statement_port import Controls, Opening
 from qserver.query.statements import StatementRun
 from qserver.query.temporary import TemporarySchema
 from qserver.query.transaction_control import command_of
-from qserver.sql import NotShort, Rows, ast, parse
+from qserver.sql import Given, NotShort, Rows, ast, parse
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction
+from qserver.values.sizes import size_of_all
 
 Status: TypeAlias = Literal["active", "failed"]
 
@@ -72,6 +74,10 @@ CONTROL_LENGTH_MAX: Final = 1000
 
 _NO_FAULT_OF_A_STEP: Final = (InvalidRequest, ProtocolViolation)
 """Requests that are refused as such leave the transaction as it was."""
+
+
+def _size_of_given(given: Given) -> int:
+    return size_of_all(given.values() if isinstance(given, Mapping) else given or ())
 
 
 class OpenTransaction:
@@ -150,7 +156,7 @@ class OpenTransaction:
                     attempt = self._attempt(planner, request, statements, options, step, before)
                     return (yield from attempt)
                 except NeedsSequenceValues as needs:
-                    self.session.repeat_step(beginning)
+                    self.session.repeat_step(beginning, request.environment.pool)
                     yield partial(request.supply, needs)
                     dispose(step.writes.values())
                     step.begin_again()
@@ -256,8 +262,10 @@ class OpenTransaction:
     def release(self) -> None:
         """Drop the snapshot and the writes; the transaction is unusable from now on."""
         self.session.roll_back()  # closes portals, which charge what they have read
-        if self.session.locks is not None and not self._lends_session:
-            self.session.locks.close()
+        if not self._lends_session:
+            self.session.statements.clear()
+            if self.session.locks is not None:
+                self.session.locks.close()
         self.session.settle()
         if self._pool is not None:
             self._pool.give_back(self._pooled)
@@ -275,9 +283,9 @@ class OpenTransaction:
         node, own = asked.node, request.environment.request(request.timeout_ms, request.allowed)
         own.take_time_of(request)
         own.session = self.session
-        parameterized = None
+        parameterized = yield from planner.parameterizing(node.text)
         if asked.declared is not None:
-            parameterized = planner.parameterize(node.text, None).with_declared(asked.declared)
+            parameterized = parameterized.with_declared(asked.declared)
         statement = Statement(node.text, asked.given, parameterized)
         made = None
         if asked.plan is not None:
@@ -293,6 +301,7 @@ class OpenTransaction:
             scroll=bool(node.scroll),
             is_binary=node.binary,
             table=asked.table,
+            kept=held_by_text(node.text) + _size_of_given(asked.given),
         )
         return 0
 
@@ -354,9 +363,10 @@ class OpenTransaction:
         step = self._step()
         try:
             if made is None:
-                plan = yield from self._reading_plan(planner, request, step, statement)
+                asked, made = yield from self._reading_plan(planner, request, step, statement)
             else:
-                plan = made.plan
+                about = statement.sql, statement.parameters, statement.parameterized
+                asked = PreparedStatement(*about, made.plan)
         except _NO_FAULT_OF_A_STEP:
             raise
         except BaseException:
@@ -364,19 +374,18 @@ class OpenTransaction:
             self._fail(step)
             step.report_reads()
             raise
-        if plan is None:
+        if asked is None:
             request.is_step = True
             step.report_reads()
             outcome = yield from self._perform(planner, request, [statement], options)
             return stream_of(outcome.results[0], step.snapshot, request)
         self.statements += 1
-        sql, given = statement.sql, statement.parameters
 
         def new_cursor() -> Cursor:
             step.begin_again()
             step.mark()
             again = StatementRun(planner, step, request)
-            return again.start(PreparedStatement(sql, given, statement.parameterized, plan), made)
+            return again.start(asked, made)
 
         try:
             return StepStream(self, step, new_cursor, request)
@@ -386,25 +395,24 @@ class OpenTransaction:
 
     def _reading_plan(
         self, planner: Planner, request: Request, step: StepTransaction, statement: Statement
-    ) -> Generator[Step, Any, Any | None]:
-        """Return the plan of a read-only statement; None for any other."""
-        sql, given, scope = statement.sql, statement.parameters, self.session.scope
-        catalog, snapshot = step.catalog, step.snapshot
-        try:
-            parameterized = statement.parameterized or planner.parameterize(sql, given)
-            plan = planner.find(parameterized, catalog, snapshot, given, scope)
-            if plan is None:
-                database = request.environment.server.database
-                about = sql, parameterized, catalog, snapshot, given
-                asked = Unplanned(*about, scope=scope, database=database)
-                plan = planner.prepare_nowait(asked).plan
-        except NotShort:
-            run = StatementRun(planner, step, request, partial(self._control, True, None))
-            asked_slowly = PreparedStatement(sql, given, statement.parameterized)
-            cursor = yield from start_slowly(run, asked_slowly)
-            cursor.close()
-            plan = cursor.plan
-        return None if plan is None or plan.writes else plan
+    ) -> Generator[Step, Any, tuple[PreparedStatement | None, Prepared | None]]:
+        """Return a statement that only reads with its plan, and what was made; None for others."""
+        sql, given, parameterized = statement.sql, statement.parameters, statement.parameterized
+        catalog, snapshot, scope = step.catalog, step.snapshot, self.session.scope
+        if parameterized is None:
+            parameterized = yield from planner.parameterizing(sql, given)
+        plan, made = planner.find(parameterized, catalog, snapshot, given, scope), None
+        if plan is None:
+            database = request.environment.server.database
+            about = sql, parameterized, catalog, snapshot, given
+            asked = Unplanned(*about, scope=scope, database=database)
+            try:
+                made = planner.prepare_nowait(asked)
+            except NotShort:
+                made = yield partial(planner.prepare, asked)
+            plan = made.plan
+        reads = plan is not None and not plan.writes
+        return (PreparedStatement(sql, given, parameterized, plan) if reads else None), made
 
     def stream_ended(self, step: StepTransaction) -> None:
         step.report_reads()

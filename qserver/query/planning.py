@@ -10,13 +10,14 @@ the same: see `data_statistics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from qserver.durability.pauses import in_steps
+from qserver.engine.work import Step
 from qserver.engine.world import Compute, compute_here
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import (
@@ -140,6 +141,14 @@ class Planner:
                 self._parameterized.clear()
             self._parameterized[sql] = parameterized
         return parameterized
+
+    def parameterizing(self, sql: str, given: Given = None) -> Generator[Step, Any, Parameterized]:
+        """Parameterize a text of any length."""
+        try:
+            return self.parameterize(sql, given)
+        except NotShort:
+            found: Parameterized = yield partial(self.parameterize_long, sql)
+        return found
 
     async def parameterize_long(self, sql: str) -> Parameterized:
         """Parameterize a long text; other tasks run meanwhile."""

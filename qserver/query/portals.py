@@ -19,13 +19,16 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from qserver.engine.work import Step
-from qserver.errors import InvalidCursorState, NotInPrerequisiteState
+from qserver.errors import InvalidCursorState, NotInPrerequisiteState, OutOfMemory
 from qserver.functions.context import row_bytes
 from qserver.query.memory_pool import MemoryPool
 from qserver.sql import Rows
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of_rows
 from qserver.values.types import SqlType
+
+KEPT_BYTES_FREE = 64 * 1024
+"""Texts and parameters of a portal up to this size are not worth counting."""
 
 Stepping = Generator[Step, Any, Any]
 
@@ -57,6 +60,7 @@ class Portal:
         "_fetcher",
         "_first",
         "_held",
+        "_held_text",
         "_pool",
         "_rows",
         "columns",
@@ -84,9 +88,10 @@ class Portal:
         scroll: bool = False,
         is_binary: bool = False,
         table: Table | None = None,
+        kept: int = 0,
     ) -> None:
         """`table`: the one that can be changed WHERE CURRENT OF the portal; its key stands behind
-        the columns of each row."""
+        the columns of each row. `kept`: bytes of its text and its parameters."""
         self.name = name
         self.sql = sql
         self.stream = stream
@@ -104,9 +109,21 @@ class Portal:
         self._first = 0
         """The number of rows before those in memory."""
         self._pool = pool
+        self._held_text = self._hold(kept)
         self._held = 0
         self._fetcher: Fetcher | None = None
         self._failed = False
+
+    def _hold(self, size: int) -> int:
+        """Count long texts and values as memory: there may be many portals."""
+        if self._pool is None or size <= KEPT_BYTES_FREE:
+            return 0
+        try:
+            self._pool.take(size)
+        except OutOfMemory:
+            self.stream.close()
+            raise
+        return size
 
     @property
     def created(self) -> datetime:
@@ -297,3 +314,6 @@ class Portal:
             self.stream.close()
         self._rows = []
         self._give_back(self._held)
+        if self._pool is not None:
+            self._pool.give_back(self._held_text)
+        self._held_text = 0

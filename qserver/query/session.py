@@ -21,7 +21,7 @@ from qserver.errors import FeatureNotSupported, InvalidCursorName
 from qserver.query.deferred_keys import DeferredKeys, Modes
 from qserver.query.listening import NOTHING, Listening
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.named_statement import NamedStatement
+from qserver.query.named_statement import NamedStatement, NamedStatements
 from qserver.query.portals import Fetcher, Portal
 from qserver.query.session_locks import SessionLocks, Taken
 from qserver.query.settings.values import (
@@ -48,7 +48,7 @@ Moment: TypeAlias = tuple[
 ]
 
 
-Beginning: TypeAlias = tuple[Moment, dict[str, NamedStatement], dict[str, Portal]]
+Beginning: TypeAlias = tuple[Moment, tuple[NamedStatement, ...], dict[str, Portal]]
 
 
 class NeedsSession(Exception):  # for the caller of the body, not for users
@@ -85,7 +85,7 @@ class Session:
         """Whether a statement may follow that sees what this one leaves."""
         self.temporary: TemporarySchema | None = None
         """Its temporary relations, once it has made one."""
-        self.statements: dict[str, NamedStatement] = {}
+        self.statements = NamedStatements()
         """Prepared statements."""
         self.portals: dict[str, Portal] = {}
         self._closed: list[Portal] | None = None
@@ -211,6 +211,7 @@ class Session:
     def end(self) -> None:
         """Forget everything, also what DISCARD ALL leaves to its transaction."""
         self.discard()
+        self.statements.close()
         if self.temporary is not None:
             self.temporary.release()
 
@@ -297,16 +298,15 @@ class Session:
     def begin_step(self) -> Beginning:
         """Return what `repeat_step` returns to; until `settle`, portals can be opened again."""
         self._closed = []
-        return self.moment(), dict(self.statements), dict(self.portals)
+        return self.moment(), tuple(self.statements), dict(self.portals)
 
-    def repeat_step(self, beginning: Beginning) -> None:
+    def repeat_step(self, beginning: Beginning, pool: MemoryPool | None) -> None:
         """Go back to where the step began, also in what no rollback undoes: it runs once more."""
         moment, statements, portals = beginning
         assert self._closed is not None
         self.portals.update(portals)
         self._closed = [each for each in self._closed if each not in portals.values()]
-        self.statements.clear()
-        self.statements.update(statements)
+        self.statements.return_to(statements, pool)
         self.go_back_to(moment)
 
     def moment(self) -> Moment:

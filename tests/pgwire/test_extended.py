@@ -223,3 +223,29 @@ async def test_messages_that_come_together_mean_what_they_mean_apart(seed: int) 
     together, apart = await _answers([b"".join(sent)]), await _answers(sent)
     assert together == apart
     assert {"T", "D", "E", "n", "C"} <= set(kinds(together))
+
+
+async def test_what_a_connection_keeps_counts_as_memory_of_its_organization() -> None:
+    """Statements, also the unnamed one, and the values of portals, until they are closed."""
+    async with serving() as served, await Wire.enter(served.port) as wire:
+        memory = (await served.grant()).share.memory
+        long = "x" * 300_000
+        await wire.ask(parse(f"select '{long}'") + SYNC)
+        unnamed = memory.held
+        assert unnamed >= 3 * len(long)
+        await wire.ask(parse(f"select '{long}'", "s") + SYNC)
+        assert memory.held >= 2 * unnamed
+        await wire.ask(close("S", "s") + parse("select 1") + SYNC)
+        assert memory.held < len(long)
+        await wire.ask(parse(f"select '{long}'", "s") + SYNC)
+        await wire.run("deallocate all")
+        await wire.ask(parse("select 1", "other") + SYNC)
+        assert memory.held < len(long)
+        await wire.run("begin")
+        for name in ("p", "q"):
+            await wire.ask(parse("select $1::text") + bind([long.encode()], portal=name) + SYNC)
+        assert memory.held >= 4 * len(long)
+        await wire.ask(close("P", "p") + SYNC)
+        assert memory.held < 4 * len(long)
+        await wire.run("rollback")
+        assert memory.held < len(long)

@@ -143,6 +143,43 @@ async def test_rows_that_a_portal_keeps_count_as_memory() -> None:
         assert pool.held == 0
 
 
+async def test_texts_that_a_session_keeps_count_as_memory() -> None:
+    async with opened_sql() as database:
+        pool = database.request_of(RunOptions()).environment.pool
+        assert pool is not None
+        connection = Connection(database)
+        long = "x" * 200_000
+        await connection.run("BEGIN")
+        await connection.run(f"PREPARE p AS SELECT '{long}'")
+        prepared = pool.held
+        assert prepared >= 600_000
+        await connection.run(f"DECLARE c CURSOR FOR SELECT length('{long}')")
+        assert pool.held >= prepared + 600_000
+        assert (await connection.run("FETCH c")).rows == [(200_000,)]
+        pool.most = pool.held + 100_000
+        await connection.run("SAVEPOINT a")
+        for sql in (f"PREPARE q AS SELECT '{long}'", f"DECLARE d CURSOR FOR SELECT '{long}'"):
+            with pytest.raises(OutOfMemory):
+                await connection.run(sql)
+            await connection.run("ROLLBACK TO a")
+        await connection.run("CLOSE c")
+        await connection.run("COMMIT")
+        assert 0 < pool.held <= prepared
+        await connection.run("DEALLOCATE ALL")
+        assert pool.held == 0
+
+
+async def test_a_transaction_that_ends_gives_back_its_prepared_statements() -> None:
+    async with opened_sql() as database:
+        pool = database.request_of(RunOptions()).environment.pool
+        assert pool is not None
+        transaction = await database.open()
+        await step(database, transaction, f"PREPARE p AS SELECT '{'x' * 200_000}'")
+        assert pool.held >= 600_000
+        transaction.release()
+        assert pool.held == 0
+
+
 async def test_the_plan_of_a_prepared_statement_is_kept() -> None:
     async with opened_sql() as database:
         session = Session()

@@ -14,7 +14,7 @@ Rows = Iterator[dict[str, Any]]
 def prepared_statements(world: World) -> Rows:
     if world.session is None:
         return
-    for each in world.session.statements.values():
+    for each in world.session.statements:
         yield {
             "name": each.name,
             "statement": each.sql,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -76,7 +76,7 @@ class Shown(Protocol):
     """What catalogs show of the session that asks."""
 
     @property
-    def statements(self) -> Mapping[str, Any]: ...
+    def statements(self) -> Iterable[Any]: ...
     @property
     def portals(self) -> Mapping[str, Any]: ...
     @property

@@ -35,6 +35,7 @@ from qserver.sql.ddl.alter_constraints import (
     validate_constraint,
 )
 from qserver.sql.ddl.alter_types import alter_type
+from qserver.sql.ddl.constraints import require_new_constraint
 from qserver.sql.ddl.dependencies import owned_sequences
 from qserver.sql.ddl.named_in_texts import with_other_name
 from qserver.sql.ddl.names import (
@@ -332,6 +333,8 @@ def _alter_index(work: DdlPort, node: ast.AlterTable) -> DdlSteps:
         if action.kind != "rename":
             raise FeatureNotSupported(f"ALTER INDEX … {action.kind.upper()} is not supported")
         require_free(work, catalog_key(table.schema, action.new_name))
+        if table.primary_key_name == name or table.index(name).constraint:
+            require_new_constraint(table, action.new_name)
         if table.primary_key_name == name:
             renamed = replace(table, primary_key_name=action.new_name)
         else:

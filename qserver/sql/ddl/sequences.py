@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from qserver.errors import (
+    FeatureNotSupported,
     InvalidParameterValue,
     InvalidTextRepresentation,
     NotInPrerequisiteState,
@@ -22,6 +23,7 @@ from qserver.sql.ddl.port import TAKEN, DdlPort, DdlSteps
 from qserver.values.admission import admitter
 from qserver.values.identifiers import catalog_key
 from qserver.values.relations import Sequence
+from qserver.values.schema import Table
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
 SequenceOptions = Many[tuple[str, Any]]
@@ -207,6 +209,7 @@ def _owned(work: DdlPort, sequence: Sequence, options: SequenceOptions) -> Seque
     for word, value in options:
         if word != "owned by":
             continue
+        _require_no_identity(work, sequence)
         if not value.parts or value.parts == ("none",):
             return replace(sequence, owner=None)
         if len(value.parts) < 2:
@@ -219,6 +222,17 @@ def _owned(work: DdlPort, sequence: Sequence, options: SequenceOptions) -> Seque
             raise NotInPrerequisiteState("sequence must be in same schema as table it is linked to")
         return replace(sequence, owner=(table.key, table.column(value.parts[-1]).name))
     return sequence
+
+
+def _require_no_identity(work: DdlPort, sequence: Sequence) -> None:
+    table = None if sequence.owner is None else work.find(sequence.owner[0])
+    if not isinstance(table, Table) or sequence.owner is None:
+        return
+    if table.column(sequence.owner[1]).identity is not None:
+        raise FeatureNotSupported(
+            "cannot change ownership of identity sequence",
+            detail=f'Sequence "{sequence.name}" is linked to table "{table.name}".',
+        )
 
 
 def _number(work: DdlPort, expression: ast.Expression) -> int:
