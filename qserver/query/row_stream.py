@@ -241,6 +241,11 @@ class ResultStream(RowStream):
         self._first = result.rows or None
         self._given = len(result.rows)
 
+    async def step(self) -> Rows | None:
+        await before(self._request.deadline, yield_to_others)
+        page: Rows | None = await run(self.stepping())
+        return page
+
     def stepping(self) -> Generator[Step, Any, Rows | None]:
         yield from ()
         first, self._first = self._first, None

@@ -150,6 +150,16 @@ async def streamed(database: SqlDatabase, transaction: OpenTransaction, sql: str
     return found
 
 
+async def test_a_streamed_change_gives_its_rows_and_ends() -> None:
+    async with with_rows() as database:
+        change = "INSERT INTO t SELECT 7 RETURNING id"
+        alone = [page async for page in await database.stream(change)]
+        transaction = await database.open()
+        inside = await streamed(database, transaction, "DELETE FROM t WHERE id = 7 RETURNING id")
+        assert (alone, inside) == ([[(7,)]], [7])
+        transaction.release()
+
+
 async def test_a_streamed_statement_moves_a_sequence_that_the_transaction_made() -> None:
     async with with_rows() as database:
         transaction = await database.open()
