@@ -3,8 +3,9 @@
     python -m tests.speed.growth --output docs/performance
 
 With the defaults, on two cores: rows 4 minutes (ten million rows: 3 more), memory 4 (5 more, and
-3 GB of disk), branches 2 (5 more), connections 2, databases 4, transactions 1. What a part has
-measured is saved when it ends, also if a later one is interrupted.
+3 GB of disk), narrow 1 (a hundred million: 40 more, and 4 GB), branches 2 (5 more), connections 2,
+databases 4, transactions 1. What a part has measured is saved when it ends, also if a later one is
+interrupted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +35,8 @@ from tests.speed.growth.curves import Chart, sizes_up_to
 Measure = Callable[[Path, list[int], Progress], Awaitable[Chart]]
 PARTS: Final[dict[str, tuple[Measure, int]]] = {
     "rows": (rows.measure, 7),
-    "memory": (memory.measure, 8),
+    "memory": (partial(memory.measure, memory.WIDE), 9),
+    "narrow": (partial(memory.measure, memory.NARROW), 8),
     "branches": (branches.measure, 2),
     "connections": (connections.measure, 2),
     "databases": (databases.measure, 3),
@@ -64,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     steps = (1, 3)
     numbers_of_rows = sizes_up_to(options.rows_max, first=min(1000, options.rows_max))
     sizes = {
-        **dict.fromkeys(("rows", "memory", "branches"), numbers_of_rows),
+        **dict.fromkeys(("rows", "memory", "narrow", "branches"), numbers_of_rows),
         "connections": sizes_up_to(options.connections_max, per_decade=steps),
         "databases": sizes_up_to(options.databases_max, per_decade=steps),
         "transactions": sizes_up_to(options.statements_max, per_decade=steps),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from qserver.workloads.histogram import Histogram
-from tests.speed.growth.memory import MEMORY_MB, READS, latencies
+from tests.speed.growth.memory import READS, WIDE, latencies
 from tests.speed.growth.server import ROWS_AT_ONCE
 
 
@@ -24,7 +24,7 @@ def main(path: str, size: int) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA cache_size = -{MEMORY_MB * 1024}")
+    connection.execute(f"PRAGMA cache_size = -{WIDE.memory_mb * 1024}")
     connection.execute(
         "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
         " note TEXT NOT NULL, n INTEGER NOT NULL)"

@@ -16,7 +16,7 @@ from typing import Final
 
 from qserver.benchmarks.printing import Progress
 from tests.speed.growth.curves import Chart, Lines, Panel
-from tests.speed.growth.memory import CREATE, FILL, print_values
+from tests.speed.growth.memory import WIDE, print_values
 from tests.speed.growth.server import Server, ask, serving
 
 MADE: Final = 10
@@ -32,10 +32,10 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
     made, disk, memory = Lines(), Lines(), Lines()
     data, filled = folder / "branches", 0
     async with serving(data) as server:
-        await server.do(server.query(CREATE))
+        await server.do(server.query(WIDE.create))
     for size in sizes:
         async with serving(data) as server:
-            work = server.fill(FILL, filled, size)
+            work = server.fill(WIDE.fill, filled, size)
             await progress.step(f"{size:,} rows: loading", work)
         filled = size
         async with serving(data) as server:

@@ -1,8 +1,11 @@
-"""Growth with rows in a bounded memory, beside sqlite3 with a cache of the same size.
+"""Growth with rows in a bounded memory.
 
-One table grows under `--memory`, whose rows take about 100 bytes on the disk and five times that in
-memory: from a million rows on they do not fit. At each size the server is loaded, stopped, started
-again, and asked. The peak of the resident memory is that of each phase by itself.
+One table grows under `--memory`. At each size the server is loaded, stopped, started again, and
+asked. The peak of the resident memory is that of each phase by itself.
+
+    memory    rows of 100 bytes, five times that in memory: from a million on they do not fit.
+              Beside sqlite3 with a cache of the same size
+    narrow    two numbers in a row, and up to a hundred million rows
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -20,23 +24,54 @@ import trio
 from qserver.benchmarks.printing import Progress
 from qserver.workloads.histogram import Histogram
 from tests.speed.growth.curves import Chart, Line, Lines, Panel
-from tests.speed.growth.server import Server, ask, serving
+from tests.speed.growth.server import ROWS_AT_ONCE, Server, ask, serving
 
-MEMORY_MB: Final = 512
 READS: Final = 5_000
+RANGES: Final = 500
+ROWS_OF_RANGE: Final = 1_000
 READS_BESIDE: Final = 500
 FIRST: Final = "SELECT n FROM t WHERE id = 1"
-CREATE: Final = (
-    "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT NOT NULL,"
-    " n INTEGER NOT NULL)"
-)
-FILL: Final = (
-    "INSERT INTO t SELECT i, 'name of row ' || i, repeat('x', 60), i * 7 % 1000"
-    " FROM generate_series($1::integer, $2::integer) AS s (i)"
-)
-POINT: Final = "SELECT name, n FROM t WHERE id = $1"
-SCAN: Final = "SELECT count(*) FROM t WHERE note <> name AND id >= $1 AND id < $2"
 AGGREGATE: Final = "SELECT count(*), sum(n), min(n), max(n) FROM t WHERE id >= $1 AND id < $2"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A table, and what is asked of it."""
+
+    name: str
+    memory_mb: int
+    rows: str
+    create: str
+    fill: str
+    point: str
+    scan: str
+    rows_at_once: int = ROWS_AT_ONCE
+    beside: bool = False
+    """Whether sqlite3 does the same."""
+
+
+WIDE: Final = Kind(
+    "memory",
+    512,
+    "Rows of 100 bytes",
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT NOT NULL, note TEXT NOT NULL,"
+    " n INTEGER NOT NULL)",
+    "INSERT INTO t SELECT i, 'name of row ' || i, repeat('x', 60), i * 7 % 1000"
+    " FROM generate_series($1::integer, $2::integer) AS s (i)",
+    "SELECT name, n FROM t WHERE id = $1",
+    "SELECT count(*) FROM t WHERE note <> name AND id >= $1 AND id < $2",
+    beside=True,
+)
+NARROW: Final = Kind(
+    "narrow",
+    1024,
+    "Rows of two integers",
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)",
+    "INSERT INTO t SELECT i, i % 1009 FROM generate_series($1::integer, $2::integer) AS s (i)",
+    "SELECT n FROM t WHERE id = $1",
+    "SELECT count(*) FROM t WHERE n <> id AND id >= $1 AND id < $2",
+    rows_at_once=100_000,
+)
 
 
 class Phases:
@@ -58,24 +93,25 @@ class Phases:
         told = {**found, "seconds": took, "CPU seconds": cpu, "MB at most": peak}
         print_values(size, name, told)
         if name in ("scan", "aggregate"):
-            self.others.add(name, size, cpu)
+            self.others.add(f"{name}, CPU", size, cpu)
 
     def note_reads(self, size: int, whose: str, found: dict[str, Any]) -> None:
         for part in ("median", "CPU"):
             self.reads.add(f"{whose}, {part}", size, found[f"µs {part}"])
 
 
-async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
+async def measure(kind: Kind, folder: Path, sizes: list[int], progress: Progress) -> Chart:
     phases, start = Phases(), Line("first answer after a restart")
-    sqlite_peak = Line("sqlite3")
+    peaks = phases.peaks
     data, beside = folder / "memory", folder / "beside.db"
-    flags = ("--memory", f"{MEMORY_MB}MB")
+    flags = ("--memory", f"{kind.memory_mb}MB")
     async with serving(data, *flags) as server:
-        await server.do(server.query(CREATE))
+        await server.do(server.query(kind.create))
     filled = 0
     for size in sizes:
         async with serving(data, *flags) as server:
-            work = phases.watch(server, size, "load", server.fill(FILL, filled, size))
+            filling = server.fill(kind.fill, filled, size, kind.rows_at_once)
+            work = phases.watch(server, size, "load", filling)
             await progress.step(f"{size:,} rows: loading", work)
         filled = size
         async with serving(data, *flags) as server:
@@ -83,34 +119,44 @@ async def measure(folder: Path, sizes: list[int], progress: Progress) -> Chart:
             await server.do(server.query(FIRST))
             start.add(size, time.perf_counter() - began)
             print_values(size, "restart", {"seconds": time.perf_counter() - began})
-            for name, request in (("scan", SCAN), ("aggregate", AGGREGATE), ("again", AGGREGATE)):
+            for name, request in (("scan", kind.scan), ("aggregate", AGGREGATE)):
                 work = phases.watch(server, size, name, server.read_all(request, size))
                 await progress.step(f"{size:,} rows: {name}", work)
-            reads: dict[str, float] = {}
-            work = phases.watch(server, size, "point reads", _read(server, size, reads))
-            await progress.step(f"{size:,} rows: point reads", work)
-            phases.note_reads(size, "qserver", reads)
-            work = phases.watch(server, size, "beside a scan", _read_beside(server, size, phases))
+            work = phases.watch(server, size, "again", server.read_all(AGGREGATE, size))
+            await progress.step(f"{size:,} rows: again", work)
+            for name, request, count, rows in (
+                ("point reads", kind.point, READS, 0),
+                ("ranges", AGGREGATE, RANGES, ROWS_OF_RANGE),
+            ):
+                reads: dict[str, float] = {}
+                reading = _read(server, size, request, count, rows, reads)
+                work = phases.watch(server, size, name, reading)
+                await progress.step(f"{size:,} rows: {name}", work)
+                phases.note_reads(size, f"qserver, {name}", reads)
+            work = phases.watch(
+                server, size, "beside a scan", _read_beside(server, size, kind, phases)
+            )
             await progress.step(f"{size:,} rows: beside a scan", work)
             work = phases.watch(server, size, "changes", _change(server, size))
             await progress.step(f"{size:,} rows: changes", work)
-        found = await progress.step(f"{size:,} rows: sqlite3", _beside(beside, size))
-        print_values(size, "sqlite3", found)
-        phases.note_reads(size, "sqlite3 in process", found)
-        sqlite_peak.add(size, found["MB at most"])
+        if kind.beside:
+            found = await progress.step(f"{size:,} rows: sqlite3", _beside(beside, size))
+            print_values(size, "sqlite3", found)
+            phases.note_reads(size, "sqlite3 in process", found)
+            peaks.add("sqlite3", size, found["MB at most"])
+    note = f"{kind.rows}, `--memory {kind.memory_mb}MB`, over HTTP"
+    if kind.beside:
+        note += f"; sqlite3 in a process of its own, with a cache of {kind.memory_mb} MB"
     return Chart(
-        "memory",
-        f"Growth with rows in {MEMORY_MB} MB",
+        kind.name,
+        f"Growth with rows in {kind.memory_mb} MB",
         [
-            Panel("Memory", "rows", "MB resident at most", [*phases.peaks.values(), sqlite_peak]),
-            Panel("Random point reads", "rows", "µs", list(phases.reads.values())),
+            Panel("Memory", "rows", "MB resident at most", list(peaks.values())),
+            Panel("Random reads", "rows", "µs", list(phases.reads.values())),
             Panel("Whole table, and start", "rows", "seconds", [*phases.others.values(), start]),
             Panel("Reads of one row", "rows", "µs by the clock", list(phases.beside.values())),
         ],
-        [
-            f"Rows of 100 bytes, `--memory {MEMORY_MB}MB`, over HTTP; sqlite3 in a process of its"
-            f" own, with a cache of {MEMORY_MB} MB."
-        ],
+        [f"{note}. A range has {ROWS_OF_RANGE:,} rows."],
     )
 
 
@@ -130,13 +176,17 @@ async def _change(server: Server, size: int) -> dict[str, float]:
     return {}
 
 
-async def _read(server: Server, size: int, reads: dict[str, float]) -> dict[str, float]:
+async def _read(
+    server: Server, size: int, sql: str, count: int, rows: int, reads: dict[str, float]
+) -> dict[str, float]:
+    """Send a statement with random keys, and how far each is from another, if there are `rows`."""
     chance, cpu, histogram = Random(2), 0.0, Histogram()
     async with server.connected() as connection:
         for _ in range(2):  # the first fills the cache as far as it goes
             cpu, histogram = server.cpu_seconds(), Histogram()
-            for _ in range(READS):
-                request = server.query(POINT, chance.randrange(size))
+            for _ in range(count):
+                first = chance.randrange(max(size - rows, 1))
+                request = server.query(sql, first, *([first + rows] if rows else []))
                 began = time.perf_counter()
                 await ask(connection, request)
                 histogram.add(time.perf_counter() - began)
@@ -145,7 +195,7 @@ async def _read(server: Server, size: int, reads: dict[str, float]) -> dict[str,
     return reads
 
 
-async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, float]:
+async def _read_beside(server: Server, size: int, kind: Kind, phases: Phases) -> dict[str, float]:
     """Read a row again and again: alone, and while another client scans the table."""
     found: dict[str, float] = {}
 
@@ -154,7 +204,7 @@ async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, f
         async with server.connected() as connection:
             while not (until.is_set() and histogram.count >= READS_BESIDE):
                 began = time.perf_counter()
-                await ask(connection, server.query(POINT, 1))
+                await ask(connection, server.query(kind.point, 1))
                 histogram.add(time.perf_counter() - began)
         told = latencies(histogram, 0.0)
         for part in ("median", "99th"):
@@ -166,7 +216,7 @@ async def _read_beside(server: Server, size: int, phases: Phases) -> dict[str, f
     await read_for("alone", nothing)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read_for, "beside a scan", scanned)
-        await server.read_all(SCAN, size)
+        await server.read_all(kind.scan, size)
         scanned.set()
     return found
 

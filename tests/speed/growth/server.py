@@ -81,10 +81,12 @@ class Server(Target):
             for request in requests:
                 await ask(connection, request)
 
-    async def fill(self, sql: str, filled: int, size: int) -> dict[str, float]:
+    async def fill(
+        self, sql: str, filled: int, size: int, at_once: int = ROWS_AT_ONCE
+    ) -> dict[str, float]:
         """Insert rows from one number up to another, some at a time."""
-        for first in range(filled, size, ROWS_AT_ONCE):
-            await self.do(self.query(sql, first, min(first + ROWS_AT_ONCE, size) - 1))
+        for first in range(filled, size, at_once):
+            await self.do(self.query(sql, first, min(first + at_once, size) - 1))
         return {}
 
     async def read_all(self, sql: str, size: int) -> dict[str, float]:
