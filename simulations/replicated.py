@@ -18,7 +18,8 @@ No lease exists here: a process that has lost the family and does not know may s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -280,14 +281,9 @@ class ReplicatedFamily(Family):
         self.transactions += 1
         assert isinstance(process, ReplicatedProcess)
         await process.leave_what_is_taken()
-        try:
+        with begun_anew(process):
             await self._tidy_after(process, number)
             await super()._step(chance, number, own, value, process)
-        except DataCorrupted as error:
-            if not lacks_files(error) or process.scope.cancel_called:
-                raise
-            process.host.begin_anew()
-            raise ProcessCrashed from None
 
     async def _tidy_after(self, process: Process, number: int) -> None:
         """Undo what a client left unfinished, wherever that was."""
@@ -346,13 +342,27 @@ class ReplicatedFamily(Family):
         self.problems.append(f"{host.name} begins anew again and again")
 
     async def _look_at_all(self, process: Process) -> None:
-        for number in range(1, CLIENTS):
-            await self._tidy_after(process, number)
-        await super()._look_at_all(process)
+        assert isinstance(process, ReplicatedProcess)
+        with begun_anew(process):
+            for number in range(1, CLIENTS):
+                await self._tidy_after(process, number)
+            await super()._look_at_all(process)
 
     def _disks_of(self, process: Process) -> Mapping[str, Disk]:
         assert isinstance(process, ReplicatedProcess)
         return process.host.disks
+
+
+@contextmanager
+def begun_anew(process: ReplicatedProcess) -> Iterator[None]:
+    """Let a host begin without files, if the block finds that its history is too short."""
+    try:
+        yield
+    except DataCorrupted as error:
+        if not lacks_files(error) or process.scope.cancel_called:
+            raise
+        process.host.begin_anew()
+        raise ProcessCrashed from None
 
 
 def simulate_replicated(plan: Plan, *, keep_events: bool = False) -> Result:

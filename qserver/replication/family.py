@@ -135,6 +135,8 @@ class Family:
         self.appended: Callable[[int], None] = lambda sequence: None
         """Called with the sequence of a message that the stream and the files have."""
         self._taken: LogTaken | None = None
+        self.is_overtaken = False
+        """Whether messages that it has not read are gone: a base has them."""
         self.may_claim: Callable[[], bool] = lambda: True
         """Whether this process may still have the family; once it may not, it never may again."""
 
@@ -386,6 +388,7 @@ class Family:
         """Raise if a message is gone: another process has it in a base, and ours may be in that."""
         with suppress(Unanswered):
             if (await self._stream.bounds()).first > sequence:
+                self.is_overtaken = True
                 raise LogFailed(
                     f"another process has made a base of the stream {self._stream.name}",
                     hint="Whether it was written shows when the database is opened again.",

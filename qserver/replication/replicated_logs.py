@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import trio
 
@@ -32,6 +32,9 @@ from qserver.replication.position import BEGINNING, Position, load_position
 from qserver.replication.replicated_log import ReplicatedLog
 
 Report = Callable[[str, Exception], None]
+
+JOINS_MAX: Final = 5
+"""How often a family is joined anew, because a base was made while its stream was read."""
 
 
 class StreamStatistics(NamedTuple):
@@ -257,28 +260,40 @@ class ReplicatedLogs:
         joined.users += 1
         try:
             async with joined.lock:
-                if joined.family is None:
-                    joined.family = await self._join(root)
-                try:
-                    await joined.family.settle()
-                except DataCorrupted:
-                    joined.family = await self._join_by_base(joined.family)
-                    if joined.family is None:
-                        raise
-                    await joined.family.settle()
-                except LogFailed:
-                    if joined.family.state is State.OPENING:  # it may have to begin with a base
-                        joined.family = None
-                    raise
-                except LogTaken:
-                    if not joined.family.members:  # nobody runs on it: who waits asks anew
-                        joined.family = None
-                    raise
-            yield joined.family
+                for _ in range(JOINS_MAX):
+                    family = await self._settled(root, joined)
+                    if family is not None:
+                        break
+                else:
+                    raise LogFailed(f"bases of {root} are made faster than they are read")
+            yield family
         finally:
             joined.users -= 1
             if not joined.users and self._families.get(root) is joined:
                 del self._families[root]
+
+    async def _settled(self, root: str, joined: _Joined) -> Family | None:
+        """Return the family with all of its stream; None if it is to begin again, with a base."""
+        family = joined.family = joined.family or await self._join(root)
+        try:
+            await family.settle()
+        except DataCorrupted:
+            again = joined.family = await self._join_by_base(family)
+            if again is None:
+                raise
+            await again.settle()
+            return again
+        except LogFailed:
+            if family.state is State.OPENING:  # it may have to begin with a base
+                joined.family = None
+                if family.is_overtaken:
+                    return None
+            raise
+        except LogTaken:
+            if not family.members:  # nobody runs on it: who waits asks anew
+                joined.family = None
+            raise
+        return family
 
     async def _join(self, root: str) -> Family:
         may_claim = await self.check_owner(root)

@@ -19,13 +19,14 @@ from qserver.replication import family as family_module
 from qserver.replication.bases import Manifest, decode_manifest
 from qserver.replication.memory import MemoryNodes, MemoryStream
 from qserver.replication.messages import Branch
-from qserver.replication.port import Refused, Unanswered, Value
+from qserver.replication.port import Refused, Stream, Unanswered, Value
 from qserver.replication.position import load_position
 from qserver.replication.replicated_log import ReplicatedLog
 from qserver.web.service.exposition import stream_families
 from tests.replication.machines import (
     Machine,
     MemoryFiles,
+    Troubled,
     all_of,
     content_of,
     make_branch,
@@ -682,3 +683,44 @@ async def test_a_base_whose_pins_could_not_be_removed_is_loaded_again(
         async with two.logs.open("a") as log:
             assert await all_of(log) == records(1, 3)
             assert all(b"b" not in outline for _, outline in await log.load_outlines())
+
+
+class Interrupted(MemoryNodes):
+    """The same nodes, but something happens before the first append."""
+
+    def __init__(self, nodes: MemoryNodes, work: Callable[[], Awaitable[None]]) -> None:
+        vars(self).update(vars(nodes))
+        self._work = [work]
+
+    async def find_stream(self, name: str) -> Stream | None:
+        found = await super().find_stream(name)
+        return None if found is None else InterruptedStream(found, self._work)
+
+
+class InterruptedStream(Troubled):
+    def __init__(self, stream: Stream, work: list[Callable[[], Awaitable[None]]]) -> None:
+        super().__init__(stream)
+        self._work = work
+
+    async def append(self, data: bytes, expected: int) -> int:
+        if self._work:
+            await self._work.pop()()
+        return await super().append(data, expected)
+
+
+async def test_a_base_made_while_a_machine_reads_is_what_it_begins_with(
+    nodes: MemoryNodes,
+) -> None:
+    one = Machine("one", nodes)
+    async with running(one), one.logs.open("a") as log:
+        await log.append(records(1, 3))
+        await one.logs.make_base("a")
+
+        async def go_on() -> None:
+            await log.append(records(4, 5))
+            await log.append(records(6, 6))
+            await one.logs.make_base("a")
+
+        two = Machine("two", Interrupted(nodes, go_on))
+        async with running(two):
+            assert await content_of(two, "a") == records(1, 6)
