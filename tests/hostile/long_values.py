@@ -163,7 +163,7 @@ def contents(sql_type: SqlType) -> tuple[str, ...]:
     kind = sql_type.kind
     if kind is Kind.JSON:
         return tuple(each for each in TEXTS if each.startswith("json "))
-    if kind in TEXT_KINDS or kind in (Kind.BYTEA, Kind.UNKNOWN):
+    if kind in TEXT_KINDS or kind in (Kind.BYTEA, Kind.UNKNOWN, Kind.PG_NODE_TREE):
         return tuple(TEXTS)
     if kind is Kind.JSONB:
         return tuple(JSONBS)
@@ -191,7 +191,7 @@ def value(sql_type: SqlType, content: str, size: int) -> Any:
     kind = sql_type.kind
     if kind is Kind.BYTEA:
         return TEXTS[content](size).encode()[:size]
-    if kind in TEXT_KINDS or kind in (Kind.JSON, Kind.UNKNOWN):
+    if kind in TEXT_KINDS or kind in (Kind.JSON, Kind.UNKNOWN, Kind.PG_NODE_TREE):
         return TEXTS[content](size)
     if kind is Kind.JSONB:
         return Jsonb(JSONBS[content](size))

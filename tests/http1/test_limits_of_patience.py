@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections import Counter
+from math import inf
 from typing import Any
 
 import pytest
@@ -121,7 +121,7 @@ async def test_a_request_that_waits_in_the_socket_is_read_before_its_connection_
         far.send(rest)
         if ends:
             far.shutdown(socket.SHUT_WR)
-        connection.end_if_late(time.monotonic() + 1e9)
+        connection.end_if_late(inf)
         assert (await client.answer()).body == expected(b"quick")
 
 
