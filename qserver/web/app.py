@@ -36,7 +36,6 @@ from qserver.web.description.catalogue import BODILESS, find_route, routes_of
 from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.neon import upgrading
 from qserver.web.route import Route
-from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.routes.client_files import ClientFileEndpoint
 from qserver.web.service.node import ClusterNode
@@ -72,9 +71,7 @@ class Application:
         service: Service,
         running: Callable[[], AbstractAsyncContextManager[object]],
         prefix: str,
-        routes: Callable[[Service], Bridge] = make_routes,
     ) -> None:
-        """`routes` builds the quart-trio app for all routes but the hot ones, which takes time."""
         settings = service.settings
         self.service = service
         if service.traces is not None:
@@ -87,7 +84,7 @@ class Application:
         self._cors = Cors(settings.cors_origins)
         self._compresses = settings.compression
         self._encoders = RowEncoders()
-        self._bridge = routes(service)
+        self._bridge = Bridge(service)
         self._numbers = count(1)
         self._prefix = prefix
         """The prefix of request ids, unique per process."""

@@ -1,7 +1,7 @@
 """The front end of one simulated process: the product's application on top of its database.
 
-Routes that are not hot are left out: they need a web framework that takes longer to set up than
-most runs take. All routes that run SQL are there.
+No run asks the routes that are not hot: the web framework behind them is loaded in a thread, and
+takes longer than most runs. All routes that run SQL are there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from qserver.engine.database import Database
 from qserver.http1 import Request
 from qserver.query.sql_database import SqlDatabase
 from qserver.web.app import Application
-from qserver.web.routes.bridge import Bridge
 from qserver.web.service.service import Service, ServiceState
 from qserver.web.statements.open_transactions import name_of_commit
 from simulations.web.keys import Keys
@@ -50,7 +49,7 @@ class Front:
         self.sql = SqlDatabase(database, world, self.service.memory)
         self._opened = OpenDatabase(DATABASE, database, self.sql)
         self.keys = Keys(world, self._opened, self.service.plane)
-        self.application = Application(self.service, _is_running, "own-", _no_routes)
+        self.application = Application(self.service, _is_running, "own-")
         self.problems = problems
         self.under_way = 0
         self.answered: dict[str, str] = {}
@@ -113,7 +112,3 @@ class Front:
 
 def _is_running() -> Any:
     raise AssertionError("the process runs already")
-
-
-def _no_routes(service: Service) -> Bridge:
-    return Bridge(None)  # type: ignore[arg-type]

@@ -26,7 +26,6 @@ from qserver.http1.reactor import BatchPort
 from qserver.http1.transport import PlainTransport
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
-from qserver.web.routes.bridge import Bridge
 from qserver.web.service.postgres import new_postgres
 from qserver.web.service.service import Service
 from tests.pgwire import wire
@@ -161,7 +160,7 @@ async def serving(logs: Logs) -> AsyncIterator[HotPath]:
     world = OrdinaryWorld(lambda: NOON, Random(0), report)
     service = Service(settings, world, logs, Random(1).randbytes)
     async with service.running():
-        application = Application(service, service.running, "count-", _no_routes)
+        application = Application(service, service.running, "count-")
         async with _connected(application, world.batch) as client:
             async with _entered(service, settings) as wire:
                 yield await _filled(HotPath(application, client, wire))
@@ -215,10 +214,6 @@ async def _filled(hot_path: HotPath) -> HotPath:
     for name, sql in (("read", BOUND), *BLOCK):
         await hot_path.prepare(sql, name)
     return hot_path
-
-
-def _no_routes(service: Service) -> Bridge:
-    return Bridge(None)  # type: ignore[arg-type]  # the routes that run SQL need none
 
 
 def requests() -> dict[str, Ask]:

@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,7 @@ from qserver.http1 import serve as serve_http
 from qserver.limits import DATABASES_OPEN_MAX, PROCESSES_MAX
 from qserver.sql import load_grammar
 from qserver.web.description.welcome import welcome
+from qserver.web.routes.bridge import RULES
 from qserver.web.service.create import create_application, lock_data
 from qserver.web.service.log_lines import begin_log, write_welcome
 from qserver.web.service.machine import cores, half_of_memory
@@ -105,6 +107,7 @@ def _serve_in_processes(settings: Settings, count: int) -> int:
         doors = Doors(count)
         shared = SharedWindows(), SharedVersions(count), SharedConnections(count)
         load_grammar()
+        import_module(RULES)  # once, for all of them
         share = share_of_memory(settings, count)
 
         def run(number: int, alive: int) -> int:
