@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -42,7 +41,7 @@ def converse(shell: Shell, environ: Mapping[str, str]) -> int:
         completer=names,
         complete_while_typing=False,
         auto_suggest=AutoSuggestFromHistory(),
-        multiline=Condition(lambda: _goes_on(shell)),
+        multiline=Condition(lambda: _goes_on(shell, session.default_buffer.text)),
         prompt_continuation="...> ",
         enable_history_search=False,
     )
@@ -104,8 +103,8 @@ def _edited(shell: Shell) -> str:
     return run_text(shell, text)
 
 
-def _goes_on(shell: Shell) -> bool:
-    text = get_app().current_buffer.text
+def _goes_on(shell: Shell, text: str) -> bool:
+    """Whether Enter begins a new line of this statement."""
     if text.strip().lower() in _SPOKEN:
         return False
     try:

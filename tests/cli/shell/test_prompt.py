@@ -130,6 +130,16 @@ def test_the_history_lasts_and_only_its_owner_may_read_it(
     assert server.statements() == ["SELECT 'once'"] * 2
 
 
+@pytest.mark.parametrize("begun", ["", "SELECT\r"])
+def test_control_r_finds_what_was_typed(begun: str, server: FakeServer, tmp_path: Path) -> None:
+    with talk(server) as person:
+        typed(person, "SELECT\r'once';\rSELECT 'twice';\r\\q\r", tmp_path)
+    with talk(server) as person:
+        # Ctrl-C gives up. Enter takes what was found, and the second one runs it.
+        typed(person, f"{begun}\x12wic\x03\x12nce\r\r\x04", tmp_path)
+    assert server.statements() == ["SELECT\n'once'", "SELECT 'twice'", "SELECT\n'once'"]
+
+
 def test_a_history_that_cannot_be_kept_does_not_stop_the_shell(
     server: FakeServer, tmp_path: Path
 ) -> None:
