@@ -51,7 +51,7 @@ def converse(shell: Shell, environ: Mapping[str, str]) -> int:
     while not shell.is_over:
         try:
             _learn_names(shell, names)
-            text = session.prompt(_mark(shell), default=rest)
+            text = session.prompt(_mark(shell), default=rest and f"{rest}\n")
         except KeyboardInterrupt:
             rest = ""
             continue

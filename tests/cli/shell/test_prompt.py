@@ -55,6 +55,13 @@ def test_a_statement_is_run_when_its_semicolon_is_there(server: FakeServer, tmp_
     assert "\\? for help" in printed
 
 
+def test_a_statement_goes_on_below_a_command(server: FakeServer, tmp_path: Path) -> None:
+    server.answer("SELECT n\nFROM t", streamed(["n"], ["integer"], [[1]]))
+    with talk(server) as person:
+        typed(person, "SELECT n\r\\echo x\rFROM t;\r\\q\r", tmp_path)
+    assert server.statements() == ["SELECT n\nFROM t"]
+
+
 def test_exit_and_end_of_input_leave(server: FakeServer, tmp_path: Path) -> None:
     for keys in ("exit\r", "QUIT\r", "\x04"):
         with talk(server) as person:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from qserver.cli.shell.commands import run_command
+from qserver.cli.shell.prompt import run_text
 from qserver.cli.shell.shell import Shell
 from qserver.errors import QserverError
 from tests.cli.databases import MakeClient, empty_database
@@ -76,9 +79,30 @@ def test_variables_are_texts_literals_and_names(person: Talk) -> None:
     assert person.run("\\unset v\n\\echo :v :'v'") == ":v :'v'\n"
 
 
+def test_variables_of_the_system_are_set_and_read(
+    person: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL_TEST", "")
+    person.run("\\setenv SHELL_TEST 'it''s'\n\\getenv v SHELL_TEST")
+    assert rows(person, "SELECT :'v'") == "it's"
+    person.run("\\setenv SHELL_TEST\n\\getenv v SHELL_TEST")
+    assert "SHELL_TEST" not in os.environ
+    assert rows(person, "SELECT :'v'") == "it's"
+
+
+def test_the_time_is_told_below_a_grid(person: Talk) -> None:
+    printed: list[str] = []
+    shell = person.shell
+    told = Shell(shell.client, run_command, printed.append, printed.append)
+    run_text(told, "\\timing\nSELECT 1 AS a, 2 AS b, 3 AS c \\crosstabview\n")
+    assert re.search(r"\(1 row\)\n\nTime: [\d.]+ ms\n$", "".join(printed))
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
+        ("\\setenv A=B 1", "without ="),
+        ("\\getenv v", "needs the names"),
         ("\\set a-b 1", "invalid variable name"),
         ("\\set ON_ERROR_STOP maybe", "A Boolean is expected"),
         ("\\set AUTOCOMMIT off", "BEGIN opens a transaction"),

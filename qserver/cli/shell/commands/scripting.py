@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Final
 
@@ -23,6 +24,25 @@ def _set(call: Call) -> None:
 
 def _unset(call: Call) -> None:
     call.shell.variables.unset(call.needed("the name of a variable"))
+
+
+def _set_environment(call: Call) -> None:
+    words = call.words(2)
+    if not words or not words[0] or "=" in words[0]:
+        raise InvalidRequest("\\setenv needs the name of a variable, without =")
+    if len(words) == 1:
+        os.environ.pop(words[0], None)
+    else:
+        os.environ[words[0]] = words[1]
+
+
+def _from_environment(call: Call) -> None:
+    words = call.words(2)
+    if len(words) != 2:
+        raise InvalidRequest("\\getenv needs the names of a variable and of one of the system")
+    value = os.environ.get(words[1])
+    if value is not None:
+        call.shell.variables.assign(words[0], value)
 
 
 def _text_of(call: Call) -> str:
@@ -79,6 +99,8 @@ def _condition(call: Call) -> None:
 COMMANDS: Final = (
     Command("\\set [name [value]]", "set a variable; alone: list them", _set),
     Command("\\unset name", "forget a variable", _unset),
+    Command("\\setenv name [value]", "set or forget a variable of the system", _set_environment),
+    Command("\\getenv name name", "set a variable to one of the system", _from_environment),
     Command("\\echo [-n] [text]", "write a text to standard output", _echo),
     Command("\\qecho [-n] [text]", "write a text to where results go", _echo_to_results),
     Command("\\warn [-n] [text]", "write a text to standard error", _warn),

@@ -116,9 +116,12 @@ def _describe_result(call: Call) -> None:
 
 def _crosstab(call: Call) -> None:
     words = call.words(4)
-    found = _collected(call)
-    columns, types, rows = crosstab(found.columns, found.types, found.rows, words)
-    call.shell.print_table(columns, types, rows)
+
+    def show(columns: Sequence[str], types: Sequence[str], batches: Iterable[list[Row]]) -> None:
+        rows = [row for batch in batches for row in batch]
+        call.shell.print_table(*crosstab(columns, types, rows, words))
+
+    call.shell.run(call.statement(), show)
 
 
 def _watch(call: Call) -> None:
