@@ -29,6 +29,7 @@ _FIXED: Final[Mapping[Kind, int]] = {
     **dict.fromkeys((Kind.INTEGER, Kind.REAL, Kind.DATE, Kind.ENUM), 4),
     **dict.fromkeys((*NUMBERING_KINDS, *REG_KINDS), 4),
     **dict.fromkeys((Kind.BIGINT, Kind.DOUBLE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), 8),
+    Kind.TID: 6,
     Kind.TIMETZ: 12,
     Kind.INTERVAL: 16,
     Kind.UUID: 16,

@@ -4,7 +4,7 @@ Rows have no versions and no places here, but programs keep both to find out whe
 what they have read, or to find it again.
 
     xmin    a number made of the row's values: another one after a change (two of 2³² may agree)
-    ctid    a text made of the key: of a row without a primary key, or whose key is one positive
+    ctid    a place made of the key: of a row without a primary key, or whose key is one positive
             integer, it is the number as a page and a line, and no other row has it
 
 Neither says what is older: a number made of `xmin` is refused (see `coercion`).
@@ -20,7 +20,7 @@ from zlib import crc32
 
 from qserver.functions.registry import Function
 from qserver.values.encoding import encode
-from qserver.values.row_places import PAGES
+from qserver.values.row_places import PAGES, place
 from qserver.values.types import XID, Kind, SqlType
 
 TID: Final = SqlType(Kind.TID)
@@ -34,14 +34,14 @@ def _version(*values: Any) -> int:
     return FIRST_MARK + crc32(encode(values)) % (2**32 - FIRST_MARK)
 
 
-def _place(*key: Any) -> str:
+def _place(*key: Any) -> int:
     number = key[0] if len(key) == 1 else None
     if type(number) is int and 0 < number <= PAGES * LINES:
         page, line = divmod(number - 1, LINES)
-        return f"({page},{line + 1})"
+        return place(page, line + 1)
     digest = int.from_bytes(blake2b(encode(key), digest_size=6).digest())
     page, line = divmod(digest, 2 * LINES)
-    return f"({page},{line % (LINES - 1) + LINES + 1})"
+    return place(page, line % (LINES - 1) + LINES + 1)
 
 
 _MARKS: Final[Mapping[str, tuple[SqlType, Callable[..., Any]]]] = {

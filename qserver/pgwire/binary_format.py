@@ -32,6 +32,7 @@ from qserver.pgwire.text_format import Reader, Writer
 from qserver.pgwire.types import oid_of
 from qserver.values.interval import Interval
 from qserver.values.records import Record
+from qserver.values.row_places import PLACE_BYTES, text_of_place
 from qserver.values.text_output import shown_function
 from qserver.values.types import (
     NUMBERING_KINDS,
@@ -145,6 +146,7 @@ _WRITERS: Final[dict[Kind, Writer]] = {
     Kind.VOID: lambda value: b"",
     Kind.PG_LSN: _write_position,
     Kind.XID8: lambda value: Struct("!Q").pack(int(value)),
+    Kind.TID: lambda value: value.to_bytes(PLACE_BYTES),
     Kind.ANYARRAY: lambda value: _array_writer(_type_of_items(value), 1)(value),
     **dict.fromkeys((*NUMBERING_KINDS, *REG_KINDS), Struct("!I").pack),
 }
@@ -293,6 +295,12 @@ def _read_interval(data: bytes) -> Interval:
     return Interval(months, days, microseconds)
 
 
+def _read_place(data: bytes) -> str:
+    if len(data) != PLACE_BYTES:
+        raise ValueError(f"a tid has {PLACE_BYTES} bytes")
+    return text_of_place(int.from_bytes(data))
+
+
 def _read_versioned(data: bytes) -> str:
     if data[:1] != b"\1":
         raise ValueError("the only version is 1")
@@ -318,6 +326,7 @@ _READERS: Final[dict[Kind, Reader]] = {
     **dict.fromkeys((Kind.JSONB, Kind.JSONPATH), _read_versioned),
     Kind.PG_LSN: _read_position,
     Kind.XID8: lambda data: str(Struct("!Q").unpack(data)[0]),
+    Kind.TID: _read_place,
     **dict.fromkeys(NUMBERING_KINDS, _number("!I")),
 }
 """The other kinds are texts."""

@@ -332,7 +332,7 @@ _SIMPLE_ADMITTERS: dict[Kind, Admitter] = {
     Kind.JSONB: _exact_admitter(Kind.JSONB, Jsonb),
     Kind.JSONPATH: _admit_path,
     **dict.fromkeys((Kind.NAME, Kind.INTERNAL_CHAR, *OPAQUE_KINDS), _admit_text),
-    **{kind: _exact_admitter(kind, int) for kind in NUMBERING_KINDS},
+    **{kind: _exact_admitter(kind, int) for kind in (*NUMBERING_KINDS, Kind.TID)},
     **{kind: _exact_admitter(kind, ObjectName) for kind in REG_KINDS},
     Kind.ANYARRAY: _exact_admitter(Kind.ANYARRAY, tuple),
 }

@@ -22,6 +22,7 @@ import msgspec
 from qserver.values.arrays import array_writer
 from qserver.values.binary_text import text_of_bytes
 from qserver.values.interval_text import text_of_interval
+from qserver.values.row_places import text_of_place
 from qserver.values.types import (
     NUMBER_KINDS,
     NUMBERING_KINDS,
@@ -274,6 +275,7 @@ TEXT_OUTPUT: dict[Kind, Callable[[Any], str]] = {
     Kind.ENUM: str,
     **dict.fromkeys((Kind.NAME, Kind.INTERNAL_CHAR, *OPAQUE_KINDS, *NUMBERING_KINDS), str),
     **dict.fromkeys(REG_KINDS, attrgetter("text")),
+    Kind.TID: text_of_place,
     Kind.UNKNOWN: str,
     Kind.VOID: lambda value: "",
 }

@@ -22,15 +22,14 @@ from qserver.values.types import (
     NUMBERING_KINDS,
     NUMERIC,
     OIDVECTOR,
-    OPAQUE_KINDS,
     REAL,
-    REG_KINDS,
     SMALLINT,
     TEXT,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     TIMETZ,
+    UNSTORED_KINDS,
     UUID_TYPE,
     VARCHAR,
     Kind,
@@ -65,7 +64,7 @@ _SIMPLE: Final = {
     "char": INTERNAL_CHAR,
     **{
         kind.value: SqlType(kind)
-        for kind in (*REG_KINDS, *NUMBERING_KINDS, *OPAQUE_KINDS)
+        for kind in (*NUMBERING_KINDS, *UNSTORED_KINDS)
         if kind is not Kind.PG_STATISTIC
     },
 }

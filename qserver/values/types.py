@@ -259,10 +259,13 @@ NUMBERING_KINDS: Final = (Kind.OID, Kind.XID, Kind.CID)
 """Kinds of numbers without a sign, of 32 bits."""
 
 OPAQUE_KINDS: Final = (
-    *(Kind.PG_NODE_TREE, Kind.ACLITEM, Kind.PG_LSN, Kind.XID8, Kind.TID, Kind.INET),
+    *(Kind.PG_NODE_TREE, Kind.ACLITEM, Kind.PG_LSN, Kind.XID8, Kind.INET),
     *(Kind.PG_NDISTINCT, Kind.PG_DEPENDENCIES, Kind.PG_MCV_LIST, Kind.PG_STATISTIC),
 )
 """Kinds that only columns of the catalog have. Their values are texts."""
+
+UNSTORED_KINDS: Final = (*REG_KINDS, *OPAQUE_KINDS, Kind.TID)
+"""Kinds that no column of a user's table has."""
 
 DATETIME_KINDS: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 TIME_KINDS: Final = (Kind.TIME, Kind.TIMETZ)
@@ -342,8 +345,8 @@ def array_of(element: SqlType) -> SqlType:
 
 
 CATALOG_KINDS: Final = (
-    *(Kind.NAME, Kind.INTERNAL_CHAR, *NUMBERING_KINDS, *REG_KINDS),
-    *OPAQUE_KINDS,
+    *(Kind.NAME, Kind.INTERNAL_CHAR, *NUMBERING_KINDS),
+    *UNSTORED_KINDS,
 )
 """Kinds that are there for catalogs."""
 

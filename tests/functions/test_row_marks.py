@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.functions.row_marks import LINES, row_mark
-from qserver.values.row_places import PAGES, place_from_text
+from qserver.values.row_places import PAGES, place_from_text, text_of_place
 from qserver.values.types import BIGINT, INTEGER, NUMERIC, TEXT
 
 VERSION = row_mark("xmin", (INTEGER, TEXT, NUMERIC)).call
@@ -39,14 +39,19 @@ def test_a_value_that_looks_otherwise_is_another_version() -> None:
 def test_keys_have_places_of_their_own_that_can_be_written(keys: list[int]) -> None:
     places = [PLACE(key) for key in keys]
     assert len(set(places)) == len(keys)
-    assert [place_from_text(each) for each in places] == places
+    assert [place_from_text(text_of_place(each)) for each in places] == places
 
 
 def test_the_first_rows_are_on_the_first_page() -> None:
-    assert [PLACE(key) for key in (1, 2, LINES, LINES + 1)] == [
+    assert [text_of_place(PLACE(key)) for key in (1, 2, LINES, LINES + 1)] == [
         "(0,1)",
         "(0,2)",
         f"(0,{LINES})",
         "(1,1)",
     ]
-    assert PLACE(PAGES * LINES) == f"({PAGES - 1},{LINES})"
+    assert text_of_place(PLACE(PAGES * LINES)) == f"({PAGES - 1},{LINES})"
+
+
+def test_places_of_keys_come_in_the_order_of_the_keys() -> None:
+    places = [PLACE(key) for key in (1, 9, 10, LINES, LINES + 1, 10 * LINES, PAGES * LINES)]
+    assert places == sorted(places)

@@ -27,7 +27,7 @@ from qserver.values.relations import Definition
 from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.temporary import OnCommit
-from qserver.values.types import OPAQUE_KINDS, REG_KINDS, SqlType
+from qserver.values.types import UNSTORED_KINDS, SqlType
 
 DdlSteps: TypeAlias = Generator[Any, Any, int]
 """A running DDL statement: yields, and returns the number of rows that it created.
@@ -206,7 +206,7 @@ class DdlPort:
     def column_type(self, node: ast.TypeName) -> SqlType:
         """Return a type that a column can have: its values are stored."""
         sql_type = self.type(node)
-        if (sql_type.element or sql_type).kind in (*REG_KINDS, *OPAQUE_KINDS):
+        if (sql_type.element or sql_type).kind in UNSTORED_KINDS:
             raise FeatureNotSupported(
                 f"a column cannot have the type {sql_type}",
                 hint="Store the oid, or the name as a text, and cast it where it is read.",

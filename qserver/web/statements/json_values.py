@@ -10,6 +10,7 @@ NULL) into one that msgspec can write:
     timetz            ISO 8601 with its offset: 12:00:00+02:00
     enum, char(n)     a text
     regclass, …       the name of the object
+    tid               a text: (0,1)
     array, record     an array of such values; a record is the text that PostgreSQL prints
 """
 
@@ -24,6 +25,7 @@ from typing import Any, Final
 import msgspec
 
 from qserver.values.interval_text import iso_text_of_interval
+from qserver.values.row_places import text_of_place
 from qserver.values.text_output import (
     shown_function,
     text_of_double,
@@ -88,4 +90,5 @@ _CONVERTERS: Final[Mapping[Kind, Converter]] = {
     Kind.ENUM: lambda value: str.__str__(value),
     **dict.fromkeys(REG_KINDS, attrgetter("text")),
     Kind.OID: int,
+    Kind.TID: text_of_place,
 }
