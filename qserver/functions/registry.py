@@ -126,6 +126,8 @@ class TableFunction:
     reads_catalog: bool = False
     charges: bool = False
     """As of a `Function`."""
+    row_oid: int = 0
+    """The oid of the type of its rows, if that has a name."""
 
     @property
     def takes_context(self) -> bool:

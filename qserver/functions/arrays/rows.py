@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from qserver.values.types import (
     INTEGER,
     OIDVECTOR,
     TEXT,
+    Kind,
     SqlType,
 )
 
@@ -48,6 +51,38 @@ def _unnest_several(types: tuple[SqlType, ...]) -> TableFunction:
 
 def _side_by_side(*arrays: Array | None) -> RowIterable:
     return zip_longest(*[flat(array or ()) for array in arrays])
+
+
+def is_array_of_rows(sql_type: SqlType) -> bool:
+    """Tell whether the elements are rows of a type with a name."""
+    element = sql_type.element
+    return element is not None and element.kind is Kind.RECORD and element.oid != 0
+
+
+@lru_cache(maxsize=256)
+def unnest_rows(types: tuple[SqlType, ...]) -> TableFunction:
+    """Return unnest as FROM has it: each field of an array's rows is a column."""
+    columns: list[tuple[str, SqlType]] = []
+    widths: list[int | None] = []
+    elements = [each.element for each in types if each.element is not None]
+    for array, element in zip(types, elements, strict=True):
+        fields = element.columns if is_array_of_rows(array) else None
+        columns += fields if fields is not None else [("unnest", element)]
+        widths.append(None if fields is None else len(fields))
+
+    def rows(*arrays: Array | None) -> RowIterable:
+        for values in _side_by_side(*arrays):
+            row: list[Any] = []
+            for value, width in zip(values, widths, strict=True):
+                if width is None:
+                    row.append(value)
+                else:
+                    row += value if value is not None else (None,) * width
+            yield tuple(row)
+
+    row_oid = elements[0].oid if len(elements) == 1 else 0
+    made = TableFunction("unnest", types, tuple(columns), rows, strict=False, cost=flat_cost)
+    return replace(made, row_oid=row_oid)
 
 
 def subscripts(array: Array, dimension: int, backward: bool = False) -> RowIterable:

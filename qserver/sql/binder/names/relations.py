@@ -62,8 +62,9 @@ class Relation:
 
     @property
     def row_names(self) -> Sequence[str]:
-        """Return the names of the fields of its row: a table's row knows no column aliases."""
-        return self.names if self.path is None else [field.name for field in self.fields]
+        """Return the names of the fields of its row: a type with a name knows no column aliases."""
+        named = self.path is not None or self.row_oid
+        return [field.name for field in self.fields] if named else self.names
 
     def expression(self, at: int) -> Expression:
         """Return the column at a position: a new object, which identifies its place in the text."""

@@ -17,6 +17,7 @@ from qserver.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from qserver.functions.arrays.rows import is_array_of_rows, unnest_rows
 from qserver.functions.resolve import is_table_function
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
@@ -198,6 +199,8 @@ def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]
     plan, scalar = _function_rows(scope, item)
     name = item.alias or item.call.name[-1]
     relation = relation_of_query(name, plan.source, plan.columns)
+    if isinstance(plan, FunctionScan) and not item.ordinality:
+        relation = replace(relation, row_oid=plan.function.row_oid)
     relation = replace(relation, scalar=scalar and not item.ordinality)
     return plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
@@ -237,8 +240,8 @@ def _function_rows(scope: Scope, item: ast.FunctionRef) -> tuple[FunctionScan | 
     elif is_table_function(name):
         scope.level.clause = Clause.FUNCTION_IN_FROM
         operands = arguments_of(scope, item.call)
-        scan = function_scan(scope, name, operands, item.call.position)
-        scalar = len(scan.columns) == 1
+        scan, spread = _spread(function_scan(scope, name, operands, item.call.position))
+        scalar = len(scan.columns) == 1 and not spread
         if scalar and scan.columns[0].name == name and item.alias is not None:
             scan = replace(scan, columns=(replace(scan.columns[0], name=item.alias),))
         if item.ordinality:
@@ -247,6 +250,16 @@ def _function_rows(scope: Scope, item: ast.FunctionRef) -> tuple[FunctionScan | 
     else:
         plan, scalar = _one_row_of(scope, item), True
     return plan, scalar
+
+
+def _spread(scan: FunctionScan) -> tuple[FunctionScan, bool]:
+    """Give each field of rows that unnest returns a column; return also whether there are any."""
+    types = tuple([each.type for each in scan.arguments])
+    if scan.function.name != "unnest" or not any(map(is_array_of_rows, types)):
+        return scan, False
+    function = unnest_rows(types)
+    columns = tuple([OutputColumn(*column) for column in function.columns])
+    return replace(scan, function=function, columns=columns), True
 
 
 def _one_row_of(scope: Scope, item: ast.FunctionRef) -> Project:
