@@ -86,7 +86,7 @@ PLACES: Final = {
     ),
     "Join": (
         f"SELECT count(*) FROM {_MADE} o JOIN {_MADE} q ON q.x = o.x",
-        f"SELECT count(x) FROM {_ROWS} JOIN {_MADE} q ON q.i = s.i",
+        f"SELECT count(q.x), count(r.x) FROM {_MADE} r JOIN {_MADE} q ON q.i = r.i",
         f"SELECT count(x) FROM {_ROWS} LEFT JOIN {_MADE} q ON q.i = s.i AND q.x IS NOT NULL",
         f"SELECT count(x) FROM {_ROWS} FULL JOIN {_MADE} q ON q.i = s.i",
         f"SELECT count(x) FROM {_ROWS} LEFT JOIN {_MADE} q ON q.i < s.i AND q.x IS NOT NULL",
