@@ -16,7 +16,9 @@ from qserver.durability.kept import KeptCheckpoint
 from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log, StoredRecord
 from qserver.durability.recovery import Recovered, recover
+from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.replica import Replica
+from qserver.errors import LogFailed
 
 
 class WarmReplica(Replica):
@@ -39,12 +41,16 @@ class WarmReplica(Replica):
 
     async def pin(self, name: str, version: int) -> KeptCheckpoint | None:
         """Keep the checkpoint from which a version can be rebuilt, see `Checkpointer.pin`."""
-        assert self._checkpointer is not None
-        return await self._checkpointer.pin(name, version)
+        return await self._last_checkpointer().pin(name, version)
 
     async def unpin(self, name: str) -> None:
-        assert self._checkpointer is not None
-        await self._checkpointer.unpin(name)
+        await self._last_checkpointer().unpin(name)
+
+    def _last_checkpointer(self) -> Checkpointer:
+        """Return who changes the pins of the file; once that is another's, raise LogFailed."""
+        if self._checkpointer is None:
+            raise LogFailed(f"the replica of database {self.name} has been handed over")
+        return self._checkpointer
 
     def hand_over(self) -> None:
         """Show nothing from now on, and leave pages in memory for the database of this file."""

@@ -281,3 +281,18 @@ async def test_a_position_is_kept_of_what_was_followed(
             pass
         position = await two.logs._position("a")
         assert (position.sequence, position.versions) == (2, {"a": 3})
+
+
+async def test_a_replica_that_was_handed_over_changes_no_pins_any_more(nodes: MemoryNodes) -> None:
+    """The next owner's database does that; who follows the stream begins again behind it."""
+    one, two = Machine("one", nodes), Machine("two", nodes)
+    async with running(one, two), owned(one) as database:
+        await database.transact(counters.create(10))
+        version = await grow(database, 3)
+        async with following(two, "a") as (follower,):
+            await follower.has(version)
+        assert follower.handed is not None
+        with pytest.raises(LogFailed, match="handed over"):
+            await follower.replica.unpin("b")
+        with pytest.raises(LogFailed, match="handed over"):
+            await follower.replica.pin("b", version)
