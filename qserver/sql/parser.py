@@ -197,6 +197,7 @@ _UNSUPPORTED_CLAUSES = frozenset(
         *("inherits", "of", "partition", "replica", "tablespace"),
     }
 )
+_EXPECTED = re.compile(r"\bexception\s+when\s+(duplicate_[a-z]+)", re.IGNORECASE)
 _IN_FRONT = frozenset({"or", "replace", "temp", "temporary", "unique", "on", "constraint"})
 
 
@@ -205,7 +206,8 @@ def _refusal(source: Source) -> QserverError:
     if words and (words[0] in _UNSUPPORTED or words[:2] == ["prepare", "transaction"]):
         place = source.terminals[0].start + 1
         what = " ".join(words[: 1 + (words[0] in ("prepare", "security"))]).upper()
-        return FeatureNotSupported(f"{what} is not supported", position=place)
+        hint = _instead_of_do(source.text) if what == "DO" else None
+        return FeatureNotSupported(f"{what} is not supported", hint=hint, position=place)
     if words[:2] == ["create", "type"] and all(each.type != "ENUM" for each in source.terminals):
         return FeatureNotSupported(
             "CREATE TYPE is not supported for other types than enums",
@@ -225,6 +227,15 @@ def _refusal(source: Source) -> QserverError:
             word = str(clause.value).upper()
             return FeatureNotSupported(f"{word} is not supported here", position=clause.start + 1)
     return unexpected_next(source)
+
+
+def _instead_of_do(text: str) -> str:
+    found = _EXPECTED.search(text)
+    if found is None:
+        return "There is no procedural language. Send the statements in the block one by one."
+    error = found[1].lower()
+    look = " In a transaction look in pg_type first." if error == "duplicate_object" else ""
+    return f"Send the statement in the block alone, and go on after the error {error}.{look}"
 
 
 def _unsupported_clause(source: Source) -> Terminal | None:
