@@ -48,7 +48,9 @@ async def require_arrow() -> None:
 
 
 def _import() -> None:
-    import pyarrow  # noqa: F401
+    import pyarrow
+
+    pyarrow.array([])  # looks for pandas, whose import takes longer still
 
 
 class ArrowEncoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,24 @@ def client() -> Iterator[Client]:
             ]
         )
         yield client
+
+
+_FIRST_BATCH = """
+import sys, trio
+from qserver.values.types import INTEGER
+from qserver.web.bulk.arrow_rows import ArrowEncoder, require_arrow
+trio.run(require_arrow)
+loaded = set(sys.modules)
+ArrowEncoder(("a",), (INTEGER,)).batch([(1,)])
+print(sorted(set(sys.modules) - loaded))
+"""
+
+
+@pytest.mark.long
+def test_everything_is_imported_beside_the_loop_before_the_first_batch() -> None:
+    """pyarrow imports pandas, if that is there, when it makes its first array."""
+    done = subprocess.run([sys.executable, "-c", _FIRST_BATCH], capture_output=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == (b"[]\n", b"")
 
 
 def one(client: Client, expression: str) -> tuple[str, object]:
