@@ -6,6 +6,7 @@ server wrote at last is saved, too. If the server is killed the system ends it, 
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ def backing_up(settings: Settings) -> Iterator[None]:
     process = subprocess.Popen(
         [sys.executable, "-m", "qserver", *command, "--keep", f"{settings.backup_keep:.0f}s"],
         stdin=subprocess.DEVNULL,
+        env=os.environ | {"QSERVER_LOG_FORMAT": settings.log_format},  # which may be a flag's
         start_new_session=True,  # Ctrl-C is for the server, which ends this one
         preexec_fn=end_with_parent(),
     )

@@ -157,7 +157,11 @@ def _far(continuous: Continuous) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(f"{shown(time.time())} {text}\n")
+    line = f"{shown(time.time())} {text}"
+    if os.environ.get("QSERVER_LOG_FORMAT") == "json":
+        fields = {"time": shown(time.time()), "level": "info", "kind": "backup", "message": text}
+        line = json.dumps(fields)
+    sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 

@@ -20,7 +20,17 @@ BACKUP_DAYS_TOO_OLD: Final = 8
 SMALL: Final = 64 * 1024
 CONTROL_FILE: Final = "control.qserver"
 _KEY: Final = re.compile(r"svc_k_[A-Za-z0-9_-]{16,}")
-_SECRETS: Final = ("QSERVER_API_KEY", "QSERVER_LOG_TOKEN", "QSERVER_CLUSTER_KEY", "--key")
+_NEW_TOKEN: Final = "Make another: openssl rand -hex 32"
+_NEW_KEY: Final = (
+    'Make another: echo "svc_k_$(openssl rand -hex 32)". Revoke this one: qserver key revoke.'
+)
+_SECRETS: Final = {
+    "QSERVER_API_KEY": _NEW_KEY,
+    "QSERVER_LOG_TOKEN": _NEW_TOKEN,
+    "QSERVER_CLUSTER_KEY": _NEW_TOKEN,
+    "--key": _NEW_KEY,
+}
+"""What may be known to everybody, and what makes another."""
 _EXAMPLES: Final = re.compile(
     r"example|changeme|secret|password|test|0123456789|1234567890|abcdef0123|(.)\1{7}",
     re.IGNORECASE,
@@ -53,8 +63,7 @@ def look_at_keys(given: Mapping[str, str], places: list[Path]) -> Iterator[Findi
     """Find keys that everybody knows, or that lie where everybody may read them."""
     shown = [name for name in _SECRETS if name in given and _EXAMPLES.search(given[name])]
     for name in shown:
-        change = "Make another: openssl rand -hex 32. Revoke this one: qserver key revoke."
-        yield problem("keys", f"{name} looks like that of an example", change)
+        yield problem("keys", f"{name} looks like that of an example", _SECRETS[name])
     exposed = [each for each in places if _is_open(each) and _has_key(each)]
     for path in exposed:
         yield problem("keys", f"{path} has a key, and others may read it", f"chmod 600 {path}")
@@ -66,7 +75,7 @@ def files_with_settings(folder: Path, key_file: Path | None) -> list[Path]:
     """Files in which keys are often kept: the one that was named, and .env files."""
     places = [each / ".env" for each in (Path.cwd(), folder, folder.parent)]
     places += [Path("/etc/qserver.env"), *(() if key_file is None else (key_file,))]
-    return [each for each in dict.fromkeys(places) if each.is_file()]
+    return [each for each in dict.fromkeys(path.resolve() for path in places) if each.is_file()]
 
 
 def look_at_backups(folder: Path | None, now: float) -> Finding:

@@ -278,7 +278,8 @@ def test_a_server_that_is_told_to_backs_itself_up_to_its_end(tmp_path: Path) -> 
     data, target = tmp_path / "data", tmp_path / "target"
     said: list[str] = []
     backup = Backup(data, str(target), tmp_path / "said")
-    with real_server(data, {"QSERVER_BACKUP": str(target)}, said) as url, client_at(url) as client:
+    settings = {"QSERVER_BACKUP": str(target), "QSERVER_LOG_FORMAT": "json"}
+    with real_server(data, settings, said) as url, client_at(url) as client:
         client.query("CREATE TABLE t (id bigint PRIMARY KEY)")
         backup.wait_until(1.0)
         headers = {"Authorization": f"Bearer {KEY}"}
@@ -286,7 +287,8 @@ def test_a_server_that_is_told_to_backs_itself_up_to_its_end(tmp_path: Path) -> 
         assert f'qserver_backup_lag_seconds{{target="{target}"}}' in page
         client.query("INSERT INTO t VALUES (1)")
     assert contents_of(restore(str(target), tmp_path / "new")) == {"main": [(1,)]}
-    assert any("stopped; saved until" in line for line in said)
+    told = [json.loads(line) for line in said]
+    assert any("stopped; saved until" in line["message"] for line in told)
 
 
 @pytest.mark.long

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from qserver.cli.doctor.certificate import look_at_certificate
 from qserver.cli.doctor.exposure import look_at_exposure
 from qserver.cli.doctor.finding import Finding
 from qserver.cli.doctor.folder import (
+    files_with_settings,
     look_at_backups,
     look_at_continuous,
     look_at_folder,
@@ -27,6 +30,7 @@ from qserver.cli.doctor.folder import (
 from qserver.cli.doctor.machine import look_at_clock, look_at_files, look_at_memory, look_at_syncs
 from qserver.cli.doctor.server import look_at_server
 from qserver.config import load
+from qserver.config.parsing import api_key
 from tests.cli.real_server import KEY, real_server
 
 GOOD_KEY = "svc_k_Zq7rT2mNb8xKcV4h"
@@ -173,6 +177,8 @@ def test_keys_of_examples_and_keys_that_lie_open_are_found(tmp_path: Path) -> No
     for key in (KEY, "svc_k_changeme_changeme", "svc_k_aaaaaaaaaaaaaaaa"):
         (found,) = look(key)
         assert found.state == "problem" and key not in found.text
+        (command,) = re.findall('echo .*\\)"', found.change or "")
+        assert api_key(subprocess.check_output(command, shell=True, text=True).strip())
     file = tmp_path / ".env"
     file.write_text(f"QSERVER_API_KEY={GOOD_KEY}\n", encoding="utf-8")
     file.chmod(0o600)
@@ -180,6 +186,15 @@ def test_keys_of_examples_and_keys_that_lie_open_are_found(tmp_path: Path) -> No
     file.chmod(0o644)
     (found,) = look(GOOD_KEY, file)
     assert found.change == f"chmod 600 {file}" and GOOD_KEY not in found.text
+
+
+def test_a_file_that_is_found_on_two_ways_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / ".env"
+    file.touch()
+    assert files_with_settings(Path("data"), tmp_path / "data" / ".." / ".env") == [file]
 
 
 def test_the_age_of_the_newest_backup_is_told(tmp_path: Path) -> None:
