@@ -141,19 +141,25 @@ def _read_at_once(sql: str, start: int, end: int) -> ValuesList | None:
         return None
     if b'"' in text or b"\\" in text or b"[" in text or b"]" in text:
         return None
-    parentheses = len(text) - len(text.translate(None, b"()"))
-    text = text.translate(_SIGNS)
-    found = _decode_typed(text)
-    if found is None and b"NULL" in text:
-        text = text.replace(b"NULL", b"null")
-        found = _decode_typed(text)
+    json = text.translate(_SIGNS)
+    found = _decode_typed(json)
+    if found is None and b"NULL" in json:
+        json = json.replace(b"NULL", b"null")
+        found = _decode_typed(json)
         # It was exchanged inside of strings, too, if it was found more often than there are NULLs.
-        if found and sum([row.count(None) for row in found[1]]) != text.count(b"null"):
+        if found and sum([row.count(None) for row in found[1]]) != json.count(b"null"):
             return None
-    # Likewise parentheses: each row has two.
-    if found is None or parentheses != 2 * len(found[1]) or len(found[1]) < 2:
+    if found is None or len(found[1]) < 2:
+        return None
+    # Likewise parentheses, if there are more than the two of each row.
+    if _is_more_often(b"(", text, len(found[1])) or _is_more_often(b")", text, len(found[1])):
         return None
     return ValuesList(start, end, found[1], found[0])
+
+
+def _is_more_often(sign: bytes, text: bytes, most: int) -> bool:
+    """Tell whether a sign is in the text more often; `count` looks at each byte, this skips."""
+    return sign in text.replace(sign, b" ", most)
 
 
 def _decode_typed(text: bytes) -> tuple[str, list[Row]] | None:
