@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -108,17 +108,17 @@ def spread(
     if len(ranges) == 1:
         return {ranges[0]: entries}
     lows = newest.trees.tree(tree).lows
+    place = yield from _place_of_all(entries, lows)
+    if place is not None:
+        return {ranges[place]: entries}
     parts: dict[int, dict[Key, Any]] = {}
     rest = iter(entries.items())
-    is_short = len(entries) <= CHANGES_AT_ONCE
     for start in range(0, len(entries), CHANGES_AT_ONCE):
         if start:
             yield
-        some = entries if is_short else dict(islice(rest, CHANGES_AT_ONCE))
+        some = dict(islice(rest, CHANGES_AT_ONCE))
         first, last = bisect_right(lows, min(some)), bisect_right(lows, max(some))
-        if first == last:  # most often, rows that are written together lie together
-            if is_short:
-                return {ranges[first]: entries}
+        if first == last:
             parts.setdefault(first, {}).update(some)
             continue
         for key, value in some.items():
@@ -128,6 +128,20 @@ def spread(
             else:
                 parts[at] = {key: value}
     return {ranges[at]: part for at, part in parts.items()}
+
+
+def _place_of_all(keys: Iterable[Key], lows: tuple[Key, ...]) -> Steps[int | None]:
+    """Return the range where all keys lie, as those of rows that are written together mostly do."""
+    rest = iter(keys)
+    place: int | None = None
+    while some := list(islice(rest, CHANGES_AT_ONCE)):
+        if place is not None:
+            yield
+        first, last = bisect_right(lows, min(some)), bisect_right(lows, max(some))
+        if first != last or place not in (None, first):
+            return None
+        place = first
+    return place
 
 
 def ranges_between(newest: Snapshot, catalog: Catalog, scanned: ScannedRange) -> tuple[Range, ...]:
