@@ -40,6 +40,7 @@ from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.routes.client_files import ClientFileEndpoint
 from qserver.web.service.node import ClusterNode
 from qserver.web.service.service import Service
+from qserver.web.service.together import Together
 from qserver.web.statements.cached_reads import ReadEndpoint
 from qserver.web.statements.idempotency import no_key_for
 from qserver.web.statements.open_transactions import KINDS, OpenTransactionEndpoint, not_inside
@@ -84,7 +85,7 @@ class Application:
         self._cors = Cors(settings.cors_origins)
         self._compresses = settings.compression
         self._encoders = RowEncoders()
-        self._bridge = Bridge(service)
+        self._bridge = Bridge(service, Together(service))
         self._numbers = count(1)
         self._prefix = prefix
         """The prefix of request ids, unique per process."""

@@ -31,6 +31,7 @@ from qserver.web.statuses import Pairs
 
 if TYPE_CHECKING:
     from qserver.web.service.service import Service
+    from qserver.web.service.together import Together
 
 Message = MutableMapping[str, Any]
 
@@ -47,8 +48,10 @@ class Collected(msgspec.Struct):
 
 
 class Bridge:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, together: Together) -> None:
+        """`together` answers other processes, so it is there before the app is."""
         self._service = service
+        self._together = together
         self._making = trio.Lock()
         self._app: Any = None  # its own types are narrower than ASGI's
 
@@ -57,7 +60,7 @@ class Bridge:
         if self._app is None:
             async with self._making:
                 if self._app is None:
-                    self._app = await trio.to_thread.run_sync(_new_app, self._service)
+                    self._app = await trio.to_thread.run_sync(self._new_app)
         messages: list[Message] = [{"type": "http.request", "body": body}]
         collected = Collected()
 
@@ -80,10 +83,9 @@ class Bridge:
             raise admission.error
         return collected
 
-
-def _new_app(service: Service) -> Any:
-    """Run in a thread: it takes a large part of a second."""
-    return import_module(RULES).make_app(service)
+    def _new_app(self) -> Any:
+        """Run in a thread: it takes a large part of a second."""
+        return import_module(RULES).make_app(self._service, self._together)
 
 
 def _scope(admission: Admission) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from qserver.web.routes.history import HistoryRoutes
 from qserver.web.routes.insight import InsightRoutes
 from qserver.web.routes.upkeep import UpkeepRoutes
 from qserver.web.service.service import Service
+from qserver.web.service.together import Together
 from qserver.web.statements.json_values import encode_json
 from qserver.web.statements.open_transactions import KINDS
 from qserver.web.statements.statement_routes import STATEMENT_ROUTES
@@ -45,7 +46,7 @@ TEXTS: Final = ("text/plain", "text/html")
 """Media types whose header says that they are UTF-8."""
 
 
-def make_app(service: Service) -> QuartTrio:
+def make_app(service: Service, together: Together) -> QuartTrio:
     app = QuartTrio("qserver", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = None  # the bridge gets a body that is read already
     app.config["BODY_TIMEOUT"] = app.config["RESPONSE_TIMEOUT"] = None
@@ -54,7 +55,7 @@ def make_app(service: Service) -> QuartTrio:
         ControlRoutes(service),
         HistoryRoutes(service),
         InsightRoutes(service),
-        UpkeepRoutes(service),
+        UpkeepRoutes(service, together),
         DescriptionRoutes(service),
     )
     for route in ROUTES:

@@ -19,9 +19,9 @@ from qserver.workloads.measuring import WORKLOAD
 
 
 class UpkeepRoutes:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, together: Together) -> None:
         self._service = service
-        self._together = Together(service)
+        self._together = together
 
     async def get_health(self, admission: Admission) -> tuple[shapes.HealthAnswer, int]:
         checks = await self._together.checks()

@@ -8,6 +8,8 @@ from typing import Final
 
 import pytest
 
+from tests.web.served import serving
+
 PROGRAM: Final = """
 import gc, sys, threading, trio
 from tests.web.served import message, serving
@@ -39,3 +41,8 @@ def test_only_the_other_routes_load_the_framework_and_beside_the_loop() -> None:
         [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, check=True, timeout=240
     )
     assert done.stdout.splitlines() == ["set() []", "True {False}", "1"]
+
+
+async def test_other_processes_are_answered_before_one_of_its_routes_was_asked() -> None:
+    async with serving() as served:
+        assert {"checks", "metrics", "state"} <= served.service.plane.owners.methods.keys()
