@@ -456,8 +456,8 @@ def test_its_record_tells_what_it_did(bank: Client) -> None:
 
 def test_an_idle_one_is_gone(bank: Client) -> None:
     txn = Transaction(bank, idle_ms=1)
-    answer = txn.send("select 1")
-    gone(answer)
+    eventually(lambda: txn.show().status_code == 404, "it stays open")
+    gone(txn.send("select 1"))
     gone(txn.commit())
     for bad in (0, 600_001, "x", 1.5):
         error_of(bank.post("/v1/transaction/open", {"idle_ms": bad}), 400, "QS001")
